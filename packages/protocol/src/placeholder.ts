@@ -1,0 +1,5 @@
+/** What a sealed worker holds in place of an API key. It is not a secret and may be printed. */
+export const SEALED_PLACEHOLDER = 'sandbox-dummy-key'
+
+/** What a Pi worker holds in place of an OAuth token. It is not a secret and may be printed. */
+export const PI_PLACEHOLDER = 'sandbox-dummy-token'

@@ -1,0 +1,9 @@
+import { defineConfig } from 'tsup'
+
+export default defineConfig({
+  entry: ['src/index.ts', 'src/runtime/index.ts', 'src/host/index.ts'],
+  format: 'esm',
+  target: 'es2023',
+  sourcemap: true,
+  clean: true,
+})

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Starts or stops a private Docker engine of its own: no bridge, no iptables, nothing shared with another engine.
+#   scripts/engine.sh start DIR [GROUP]   prints the socket's path on its last line
+#   scripts/engine.sh stop DIR
+# DIR must be short: containerd's socket lives below it, and a Unix socket path has at most 107 bytes.
+set -euo pipefail
+
+usage() { sed -n '2,5p' "$0" | cut -c3- >&2; exit 2; }
+[ $# -ge 2 ] || usage
+verb=$1 dir=$2 group=${3:-root}
+
+case "$dir" in
+  /*) ;;
+  *) echo "engine: DIR must be absolute: $dir" >&2; exit 2 ;;
+esac
+if [ ${#dir} -gt 60 ]; then
+  echo "engine: DIR has ${#dir} characters, 60 at most: containerd's socket path would not fit: $dir" >&2
+  exit 2
+fi
+
+answers() { curl -fsS --max-time 2 --unix-socket "$dir/docker.sock" http://engine/_ping >/dev/null 2>&1; }
+
+start() {
+  if answers; then echo "$dir/docker.sock"; return; fi
+  command -v dockerd >/dev/null || { echo 'engine: dockerd is missing: apt-get install -y --no-install-recommends docker.io' >&2; exit 1; }
+  mkdir -p "$dir"
+  chmod 711 "$dir"
+  setsid dockerd -H "unix://$dir/docker.sock" --data-root "$dir/data" --exec-root "$dir/exec" \
+    --pidfile "$dir/docker.pid" --bridge none --iptables=false --ip-forward=false \
+    --shutdown-timeout 3 --group "$group" >"$dir/dockerd.log" 2>&1 </dev/null &
+  for _ in $(seq 1 150); do
+    answers && { echo "$dir/docker.sock"; return; }
+    sleep 0.2
+  done
+  echo "engine: no answer on $dir/docker.sock after 30 s; the end of its log:" >&2
+  tail -n 20 "$dir/dockerd.log" >&2
+  exit 1
+}
+
+end_pid() {
+  [ -f "$1" ] || return 0
+  local pid; pid=$(cat "$1")
+  kill -TERM "$pid" 2>/dev/null || return 0
+  for _ in $(seq 1 50); do kill -0 "$pid" 2>/dev/null || return 0; sleep 0.2; done
+  kill -KILL "$pid" 2>/dev/null || true
+}
+
+stop() {
+  end_pid "$dir/docker.pid"
+  end_pid "$dir/exec/containerd/containerd.pid"
+  # The engine bind-mounts its data root on itself and leaves the mount behind.
+  umount "$dir/data" 2>/dev/null || true
+}
+
+case "$verb" in
+  start) start ;;
+  stop) stop ;;
+  *) usage ;;
+esac
