@@ -9,11 +9,11 @@ export function canary(prefix = 'sk-canary'): string {
  * Every way in which a test looks for a secret. Written apart from the product's own list on purpose, so that
  * a gap in one shows in the other.
  */
-export function encodingsOf(secret: string): ReadonlyMap<string, Uint8Array> {
+export function encodingsOf(secret: string): ReadonlyMap<string, Buffer> {
   const raw = Buffer.from(secret, 'utf8')
-  const found = new Map<string, Uint8Array>()
-  const add = (name: string, text: string | Buffer) => found.set(name, Buffer.from(text as string))
-  add('raw', raw)
+  const found = new Map<string, Buffer>()
+  const add = (name: string, text: string) => found.set(name, Buffer.from(text))
+  found.set('raw', raw)
   add('percent', encodeURIComponent(secret))
   add(
     'percent-lower',
@@ -43,6 +43,9 @@ export function encodingsOf(secret: string): ReadonlyMap<string, Uint8Array> {
 
 /** The names of the encodings in which `haystack` contains `secret`; empty when it is clean. */
 export function findSecret(haystack: Uint8Array | string, secret: string): string[] {
-  const bytes = Buffer.from(haystack as string)
+  const bytes =
+    typeof haystack === 'string'
+      ? Buffer.from(haystack)
+      : Buffer.from(haystack.buffer, haystack.byteOffset, haystack.byteLength)
   return [...encodingsOf(secret)].filter(([, needle]) => bytes.includes(needle)).map(([name]) => name)
 }
