@@ -1,0 +1,75 @@
+/** The account a worker runs as. Neither may be 0. */
+export interface WorkerUser {
+  readonly uid: number
+  readonly gid: number
+}
+
+/** What one worker may use. Every field has a default. */
+export interface WorkerLimits {
+  /** Memory with swap and tmpfs in it. Default 512 MiB, at least 64 MiB. */
+  readonly memoryBytes?: number
+  /** Processor cores, fractions allowed. Default 1. */
+  readonly cpus?: number
+  /** Processes and threads. Default 64, at least 8. */
+  readonly pids?: number
+  /** Open files per process. Default 256, at least 32. */
+  readonly openFiles?: number
+  /** Largest file that the worker can write. Default 64 MiB, at least 1 MiB. */
+  readonly fileBytes?: number
+  /** Size of `/tmp`, which counts as memory. Default 64 MiB, at least 1 MiB. */
+  readonly tmpBytes?: number
+}
+
+/** Options of `createDockerDriver`. */
+export interface DockerDriverOptions {
+  /** Name or id of an image that `sandbox-worker build` made. */
+  readonly image: string
+  /** Marks what belongs to this install, `[A-Za-z0-9_.-]{8,128}`. Two installs must never share it. */
+  readonly installId: string
+  readonly user: WorkerUser
+  /** Absolute path of the engine's socket. Default: `engineSocketPath(process.env)`. */
+  readonly engineSocket?: string
+  readonly limits?: WorkerLimits
+  /** Applied to worker output before anybody sees it. Must not throw. Default: unchanged. */
+  scrub?(text: string): string
+}
+
+/** Options of `createProcessDriver`. */
+export interface ProcessDriverOptions {
+  /** Absolute path of the run root. The driver keeps its own files in `process/` below it. */
+  readonly runRoot: string
+  /** Needed when the host is root, refused otherwise unless it is the host's own account. */
+  readonly user?: WorkerUser
+  /** The program that runs the bundle. Default: the one that runs this host. */
+  readonly runtime?: string
+  /** The guest program. Default: the one of this package. */
+  readonly bundle?: string
+  /** Applied to worker output before anybody sees it. Must not throw. Default: unchanged. */
+  scrub?(text: string): string
+}
+
+/** Options of `buildImage`. */
+export interface BuildImageOptions {
+  /** Default `sandbox-worker:latest`. */
+  readonly tag?: string
+  /** Absolute path of the engine's socket. Default: `engineSocketPath(process.env)`. */
+  readonly engineSocket?: string
+  /** The program that runs the bundle inside: Node or Bun for Linux. Default: the one that runs now. */
+  readonly runtime?: string
+  /** The guest program. Default: the one of this package. */
+  readonly bundle?: string
+  /** Called with one line of progress, without line break. Must not throw. */
+  onProgress?(line: string): void
+  readonly signal?: AbortSignal
+}
+
+/** What `buildImage` made or found. */
+export interface BuiltImage {
+  /** The engine's image id. */
+  readonly id: string
+  readonly tag: string
+  /** SHA-256 of everything in the image, hexadecimal: equal inputs give equal hashes. */
+  readonly contentHash: string
+  /** False when the engine already had it. */
+  readonly built: boolean
+}
