@@ -1,1 +1,7 @@
-export {}
+export type { CredentialAnswer, CredentialGetter } from './credential-source.ts'
+export { CredentialError, type CredentialErrorCode } from './errors.ts'
+export { redact } from './redact.ts'
+export { type ResolveOptions, resolveCredential } from './resolve-credential.ts'
+export { type SandboxCredentialScope, snapshotScope } from './scope.ts'
+export { type AuthSlot, fingerprintOf, Secret } from './secret.ts'
+export { createSecretMatcher, type SecretMatcher, type SecretStream } from './secret-matcher.ts'

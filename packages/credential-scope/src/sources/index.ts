@@ -1,1 +1,2 @@
-export {}
+export type { KeyFile, KeyFileExplanation, KeyFileOptions } from './key-file.ts'
+export { keyFile } from './key-file.ts'

@@ -1,0 +1,82 @@
+/** One form of a secret, as bytes. */
+export interface SecretPattern {
+  /** Name of the encoding, for tests and messages. */
+  readonly encoding: string
+  readonly bytes: Buffer
+}
+
+const hex2 = (byte: number) => byte.toString(16).padStart(2, '0')
+const isAlphanumeric = (char: string) => /[0-9A-Za-z]/.test(char)
+
+/**
+ * Every form in which a secret is looked for, without doubles. This is the only such list in the product.
+ * `token` is printable ASCII; all forms are ASCII too, UTF-16 apart.
+ */
+export function secretPatterns(token: string): SecretPattern[] {
+  const found = new Map<string, SecretPattern>()
+  for (const [encoding, text] of [...textForms(token), ...base64Forms(token)]) {
+    if (!found.has(text)) found.set(text, { encoding, bytes: Buffer.from(text, 'latin1') })
+  }
+  const wide = Buffer.from(token, 'utf16le')
+  return [
+    ...found.values(),
+    { encoding: 'utf16le', bytes: wide },
+    { encoding: 'utf16be', bytes: Buffer.from(wide).swap16() },
+  ]
+}
+
+function* textForms(token: string): Iterable<[encoding: string, text: string]> {
+  const chars = [...token]
+  const each = (write: (code: number) => string) => chars.map((char) => write(char.charCodeAt(0))).join('')
+  const special = (write: (code: number) => string) =>
+    chars.map((char) => (isAlphanumeric(char) ? char : write(char.charCodeAt(0)))).join('')
+  const all = { all: each, special }
+
+  yield ['raw', token]
+  const percent = encodeURIComponent(token)
+  const strict = percent.replace(/[!'()*]/g, (char) => `%${hex2(char.charCodeAt(0)).toUpperCase()}`)
+  const form = strict.replaceAll('~', '%7E').replaceAll('%20', '+')
+  for (const [name, text] of Object.entries({ percent, strict, form, uri: encodeURI(token) })) {
+    yield [`percent-${name}`, text]
+    yield [`percent-${name}-lower`, text.replace(/%../g, (code) => code.toLowerCase())]
+  }
+  yield ['hex', each(hex2)]
+  yield ['hex-upper', each(hex2).toUpperCase()]
+  yield ['json', JSON.stringify(token).slice(1, -1)]
+  yield ['json-slash', JSON.stringify(token).slice(1, -1).replaceAll('/', '\\/')]
+  yield ['json-html', JSON.stringify(token).slice(1, -1).replace(/[<>&]/g, jsonUnicode)]
+  yield ['html', htmlNamed(token, '&#39;')]
+  yield ['html-x27', htmlNamed(token, '&#x27;')]
+  yield ['html-apos', htmlNamed(token, '&apos;')]
+  for (const [name, map] of Object.entries(all)) {
+    yield [`percent-${name}`, map((code) => `%${hex2(code).toUpperCase()}`)]
+    yield [`percent-${name}-lower`, map((code) => `%${hex2(code)}`)]
+    yield [`json-unicode-${name}`, map((code) => `\\u00${hex2(code)}`)]
+    yield [`json-unicode-${name}-upper`, map((code) => `\\u00${hex2(code).toUpperCase()}`)]
+    yield [`html-decimal-${name}`, map((code) => `&#${code};`)]
+    yield [`html-hex-${name}`, map((code) => `&#x${hex2(code)};`)]
+    yield [`html-hex-${name}-upper`, map((code) => `&#x${hex2(code).toUpperCase()};`)]
+  }
+}
+
+function jsonUnicode(char: string): string {
+  return `\\u00${hex2(char.charCodeAt(0))}`
+}
+
+function htmlNamed(token: string, apostrophe: string): string {
+  const names: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
+  return token.replace(/[&<>"']/g, (char) => names[char] ?? apostrophe)
+}
+
+/**
+ * Base64 of the secret inside longer data: the bytes before it shift it to one of three alignments, and the
+ * characters at its edges that also depend on a neighbour are cut off (RFC 4648 sections 4 and 5).
+ */
+function* base64Forms(token: string): Iterable<[encoding: string, text: string]> {
+  for (const shift of [0, 1, 2]) {
+    const text = Buffer.concat([Buffer.alloc(shift), Buffer.from(token, 'latin1')]).toString('base64')
+    const stable = text.slice(Math.ceil((shift * 8) / 6), Math.floor(((shift + token.length) * 8) / 6))
+    yield [`base64+${shift}`, stable]
+    yield [`base64url+${shift}`, stable.replaceAll('+', '-').replaceAll('/', '_')]
+  }
+}
