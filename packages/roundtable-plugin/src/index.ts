@@ -1,1 +1,5 @@
-export {}
+export type * from './commands/command-contract.ts'
+export { SandboxPluginError, type SandboxPluginErrorCode } from './errors.ts'
+export type * from './host-contract.ts'
+export type { DriverInstall, SandboxOptions, SandboxRuntimeOptions } from './options.ts'
+export type { FailureCategory, TurnEvent, TurnState } from './runtime/turn-state.ts'

@@ -1,1 +1,1 @@
-export {}
+export type { FailureCategory, TurnEvent, TurnState } from './turn-state.ts'

@@ -1,0 +1,54 @@
+import { randomBytes } from 'node:crypto'
+import { CredentialError, snapshotScope } from '@sandbox/credential-scope'
+import { limits } from '@sandbox/protocol'
+import { SandboxPluginError } from '../errors.ts'
+import type { ChannelKey } from '../host-contract.ts'
+
+/** A turn as it was admitted: copied and frozen, so that nothing the caller changes later reaches it. */
+export interface TurnSnapshot {
+  readonly turnId: string
+  /** 16 lower-case hex digits; names the worker of this turn. */
+  readonly workerId: string
+  readonly channel: ChannelKey
+  readonly speaker: { readonly id: string; readonly name: string }
+  readonly text: string
+}
+
+/**
+ * Copies what a turn is made of, and checks it.
+ * @throws SandboxPluginError `input_invalid`
+ */
+export function snapshotTurn(
+  channel: ChannelKey,
+  speaker: { readonly id: string; readonly name: string },
+  text: string,
+): TurnSnapshot {
+  refuse(!isChannelKey(channel), 'channel', 'must look like "surface:id"')
+  refuse(typeof text !== 'string', 'text', 'must be a string')
+  refuse(text.length > limits.TURN_TEXT_CHARS, 'text', `has at most ${limits.TURN_TEXT_CHARS} characters`)
+  return Object.freeze({
+    turnId: randomBytes(12).toString('hex'),
+    workerId: randomBytes(8).toString('hex'),
+    channel,
+    speaker: copySpeaker(channel, speaker),
+    text,
+  })
+}
+
+function copySpeaker(channel: ChannelKey, speaker: TurnSnapshot['speaker']): TurnSnapshot['speaker'] {
+  try {
+    return snapshotScope({ channel, speaker }).speaker
+  } catch (cause) {
+    if (!CredentialError.isInstance(cause)) throw cause
+    throw new SandboxPluginError('input_invalid', cause.message, { cause })
+  }
+}
+
+/** True for `<surface>:<id>` with both parts there, and at most 512 characters. */
+export function isChannelKey(value: unknown): value is ChannelKey {
+  return typeof value === 'string' && value.length <= 512 && /^[^:\s]+:[\s\S]+$/.test(value)
+}
+
+function refuse(wrong: boolean, field: string, problem: string): void {
+  if (wrong) throw new SandboxPluginError('input_invalid', `${field} ${problem}`)
+}
