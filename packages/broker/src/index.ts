@@ -1,1 +1,6 @@
-export {}
+export type { CallEvent, CallReason, CallRoute, WorkerReason } from './engine/call/call-event.ts'
+export { BrokerError, type BrokerErrorCode } from './engine/errors.ts'
+export type { BoundTurn, TurnInput } from './engine/turn/turn-binding.ts'
+export type { DeskTurn, WorkerDesk } from './engine/turn/worker-desk.ts'
+export { type BrokerOptions, checkBrokerOptions, type HostTool, type HostToolContext } from './options.ts'
+export { openSealedBroker, type SealedBroker } from './sealed-broker.ts'
