@@ -1,0 +1,45 @@
+import { checkBudgets } from './budgets.ts'
+import type { Finding } from './finding.ts'
+import { checkImports } from './imports.ts'
+import { checkManifests } from './manifests.ts'
+import { checkNames } from './name-fences.ts'
+import { checkPromises } from './promises.ts'
+import { readWorkspaces } from './source-tree.ts'
+import { checkSurface, SURFACE_FILE, updateSurface } from './surface.ts'
+
+/** `pnpm guards [--update]`: prints what the guards found; exit code 1 when something fails. */
+async function main(args: readonly string[]): Promise<number> {
+  const unknown = args.filter((arg) => arg !== '--update')
+  if (unknown.length > 0) {
+    console.error(`guards: unknown argument ${unknown[0]}; the only one is --update (pin the surface anew)`)
+    return 2
+  }
+  const root = process.cwd()
+  const workspaces = readWorkspaces(root)
+  if (args.includes('--update')) {
+    updateSurface(root, workspaces)
+    console.log(`guards: ${SURFACE_FILE} written`)
+  }
+  const guards: [string, Finding[]][] = [
+    ['imports', [...(await checkImports(root)), ...checkNames(workspaces)]],
+    ['manifests', checkManifests(root, workspaces)],
+    ['budgets', checkBudgets(root, workspaces)],
+    ['surface', checkSurface(root, workspaces)],
+    ['promises', checkPromises(root)],
+  ]
+  for (const [name, findings] of guards) print(name, findings)
+  return guards.some(([, findings]) => findings.some((one) => one.level === 'fail')) ? 1 : 0
+}
+
+function print(guard: string, findings: readonly Finding[]): void {
+  const failed = findings.filter((one) => one.level === 'fail').length
+  const shown = findings.length - failed
+  console.log(
+    `${guard}: ${failed === 0 ? 'ok' : `${failed} failed`}${shown > 0 ? `, ${shown} to look at` : ''}`,
+  )
+  for (const { level, rule, where, problem } of findings) {
+    console.log(`  ${level === 'fail' ? 'FAIL' : 'look'}  ${where}  [${rule}] ${problem}`)
+  }
+}
+
+process.exitCode = await main(process.argv.slice(2))
