@@ -15,16 +15,33 @@ export default defineConfig({
       include: ['packages/*/src/**/*.ts'],
       reporter: ['text-summary', 'json-summary'],
     },
-    projects: [...workspaces, '.'].map((root) => ({
-      extends: true as const,
-      root,
-      test: {
-        name: root === '.' ? 'repository' : root,
-        include:
-          root === '.'
-            ? ['scripts/**/*.test.ts', 'test/**/*.test.ts']
-            : ['src/**/*.test.ts', 'test/**/*.test.ts'],
+    projects: [
+      ...[...workspaces, '.'].map((root) => ({
+        extends: true as const,
+        root,
+        test: {
+          name: root === '.' ? 'repository' : root,
+          include:
+            root === '.'
+              ? ['scripts/**/*.test.ts', 'test/**/*.test.ts']
+              : ['src/**/*.test.ts', 'test/**/*.test.ts'],
+          exclude: ['**/node_modules/**', '**/*.docker.test.ts'],
+        },
+      })),
+      // Containers are the heavy part: their files run one after another, once all others are done.
+      {
+        extends: true as const,
+        root: '.',
+        test: {
+          name: 'docker',
+          include: [
+            ...workspaces.map((root) => `${root}/{src,test}/**/*.docker.test.ts`),
+            'test/**/*.docker.test.ts',
+          ],
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 },
+        },
       },
-    })),
+    ],
   },
 })
