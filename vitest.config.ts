@@ -28,7 +28,7 @@ export default defineConfig({
           exclude: ['**/node_modules/**', '**/*.docker.test.ts'],
         },
       })),
-      // Containers are the heavy part: their files run one after another, once all others are done.
+      // Containers are the heavy part: their files run one after another, apart from all others.
       {
         extends: true as const,
         root: '.',
