@@ -1,5 +1,8 @@
 export { DriverError, type DriverErrorCode } from './errors.ts'
+export { engineSocketPath } from './host/container/engine-socket.ts'
+export { createDockerDriver } from './host/docker-driver.ts'
 export type { Driver, Worker, WorkerExit, WorkerSpec } from './host/driver.ts'
+export { buildImage } from './host/image/build-image.ts'
 export type {
   BuildImageOptions,
   BuiltImage,

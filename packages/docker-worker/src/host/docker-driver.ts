@@ -1,0 +1,171 @@
+import { realpath } from 'node:fs/promises'
+import type { Posture } from '@sandbox/protocol'
+import { DriverError } from '../errors.ts'
+import type { DockerDriverOptions } from '../options.ts'
+import {
+  checkApart,
+  checkWorkerSpec,
+  type ResolvedDockerOptions,
+  resolveDockerOptions,
+} from '../resolve-options.ts'
+import { createBoundedOutput } from './container/bounded-output.ts'
+import { connectEngine, type Engine, statusOf } from './container/docker-client.ts'
+import { sweepInstall } from './container/reconcile.ts'
+import { startContainer, stopIfAborted } from './container/sealed-container.ts'
+import { sealedCreateBody, sealedName } from './container/sealed-spec.ts'
+import type { Driver, Worker, WorkerSpec } from './driver.ts'
+import { engineFindings, imageFindings, requireFindings, runtimeOf } from './engine-check.ts'
+import { hostNamespaces, sealedDifferences } from './self-test.ts'
+
+/**
+ * Makes a driver that starts every worker in a container of its own, over the Engine API. Throws `options_invalid`
+ * naming the field. Talks to the engine only when used: call `check()` first to fail early.
+ */
+export function createDockerDriver(options: DockerDriverOptions): Driver {
+  return new DockerDriver(resolveDockerOptions(options))
+}
+
+/** An engine and an image that passed every check. */
+interface Ready {
+  readonly engine: Engine
+  readonly imageId: string
+  readonly runtime: 'node' | 'bun'
+}
+
+class DockerDriver implements Driver {
+  readonly kind = 'docker'
+  readonly isolation = 'container'
+  readonly #options: ResolvedDockerOptions
+  readonly #hostNamespaces = hostNamespaces()
+  readonly #starting = new Map<string, Promise<Worker>>()
+  readonly #workers = new Map<string, Worker>()
+  #ready: Promise<Ready> | undefined
+  #closed = false
+
+  constructor(options: ResolvedDockerOptions) {
+    this.#options = options
+  }
+
+  async check(signal?: AbortSignal): Promise<void> {
+    this.#stopIfClosed()
+    stopIfAborted(signal)
+    this.#ready = undefined
+    await this.#readyOnce()
+    stopIfAborted(signal)
+  }
+
+  async start(spec: WorkerSpec, signal?: AbortSignal): Promise<Worker> {
+    this.#stopIfClosed()
+    checkWorkerSpec(spec)
+    stopIfAborted(signal)
+    const starting = this.#startChecked(spec, signal)
+    this.#starting.set(spec.workerId, starting)
+    try {
+      const worker = await starting
+      this.#workers.set(worker.id, worker)
+      return worker
+    } finally {
+      this.#starting.delete(spec.workerId)
+    }
+  }
+
+  verify(posture: Posture): readonly string[] {
+    return sealedDifferences(posture, {
+      user: this.#options.user,
+      hostNamespaces: this.#hostNamespaces,
+    })
+  }
+
+  async sweep(live: ReadonlySet<string>): Promise<readonly string[]> {
+    this.#stopIfClosed()
+    const engine = await connectEngine(this.#options.engineSocket)
+    return sweepInstall(engine, this.#options.installId, new Set([...live, ...this.#starting.keys()]))
+  }
+
+  /** Waits for starts under way, then removes every worker of this driver that may still run. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed = true
+    await Promise.allSettled(this.#starting.values())
+    await Promise.all([...this.#workers.values()].map((worker) => worker.remove()))
+  }
+
+  async #startChecked(spec: WorkerSpec, signal: AbortSignal | undefined): Promise<Worker> {
+    const worker = await withRealPaths(spec)
+    try {
+      return await this.#startOn(await this.#readyOnce(), worker, signal)
+    } catch (error) {
+      if (!DriverError.isInstance(error) || error.code !== 'image_missing') throw error
+      // The image was rebuilt and the checked one pruned: the name may lead to the new one.
+      this.#ready = undefined
+      return this.#startOn(await this.#readyOnce(), worker, signal)
+    }
+  }
+
+  async #startOn(ready: Ready, worker: WorkerSpec, signal: AbortSignal | undefined): Promise<Worker> {
+    const { installId, user, limits, scrub } = this.#options
+    const { engine, imageId, runtime } = ready
+    stopIfAborted(signal)
+    try {
+      return await startContainer({
+        engine,
+        workerId: worker.workerId,
+        name: sealedName(installId, worker.workerId),
+        body: sealedCreateBody({ worker, installId, imageId, runtime, user, limits }),
+        output: createBoundedOutput({ scrub }),
+        onRemoved: (id) => this.#workers.delete(id),
+        ...(signal === undefined ? {} : { signal }),
+      })
+    } catch (error) {
+      throw createFailure(error, this.#options.image)
+    }
+  }
+
+  #readyOnce(): Promise<Ready> {
+    this.#ready ??= checkEngine(this.#options).catch((error: unknown) => {
+      this.#ready = undefined
+      throw error
+    })
+    return this.#ready
+  }
+
+  #stopIfClosed(): void {
+    if (this.#closed) throw new DriverError('closed', 'The driver was disposed.')
+  }
+}
+
+async function checkEngine(options: ResolvedDockerOptions): Promise<Ready> {
+  const engine = await connectEngine(options.engineSocket)
+  requireFindings(engineFindings(await engine.info()))
+  const image = await engine.image(options.image)
+  requireFindings(imageFindings(options.image, image))
+  const runtime = image && runtimeOf(image)
+  if (!image || !runtime) throw new DriverError('image_missing', `No image ${options.image}.`)
+  return { engine, imageId: image.id, runtime }
+}
+
+/** What the engine mounts is what was checked: no link can be put in between. */
+async function withRealPaths(spec: WorkerSpec): Promise<WorkerSpec> {
+  const real = async (field: 'runDir' | 'workspaceDir') =>
+    realpath(spec[field]).catch((cause: unknown) => {
+      throw new DriverError('spec_invalid', `spec.${field} does not exist.`, { cause })
+    })
+  const [runDir, workspaceDir] = await Promise.all([real('runDir'), real('workspaceDir')])
+  checkApart(runDir, workspaceDir)
+  return { ...spec, runDir, workspaceDir }
+}
+
+/** The engine answers 404 to a create when the image is gone, 409 when the name is taken. */
+function createFailure(error: unknown, image: string): unknown {
+  if (!DriverError.isInstance(error) || error.code !== 'engine_failed') return error
+  const status = statusOf(error)
+  if (status === 404) {
+    const text = `No image ${image}. Make it with "sandbox-worker build --tag ${image}".`
+    return new DriverError('image_missing', text, { cause: error })
+  }
+  if (status === 409) {
+    return new DriverError('start_failed', 'A worker with this workerId exists already.', { cause: error })
+  }
+  return new DriverError('start_failed', `The worker could not be created. ${error.message}`, {
+    cause: error,
+  })
+}

@@ -1,0 +1,79 @@
+import { existsSync } from 'node:fs'
+import { Readable } from 'node:stream'
+import { fileURLToPath } from 'node:url'
+import { DriverError } from '../../errors.ts'
+import type { BuildImageOptions, BuiltImage } from '../../options.ts'
+import { checkedImage, checkedSocket } from '../../resolve-options.ts'
+import { connectEngine, type Engine } from '../container/docker-client.ts'
+import { stopIfAborted } from '../container/sealed-container.ts'
+import { CONTENT_LABEL, type ImagePlan, planImage } from './image-archive.ts'
+import { findRuntime, requireBundle } from './runtime-files.ts'
+
+/** The tag that everything of ours uses when none is given. */
+export const DEFAULT_TAG = 'sandbox-worker:latest'
+
+/**
+ * Builds the worker image from the runtime that runs now and loads it into the engine, without any registry. Equal
+ * inputs give an equal `contentHash`; when the tag already leads to that content, nothing is sent and `built` is
+ * false. Throws `DriverError`: `options_invalid`, `runtime_unsuitable`, `bundle_missing`, `aborted`, or an engine's.
+ */
+export async function buildImage(options: BuildImageOptions = {}): Promise<BuiltImage> {
+  const { onProgress = () => {}, signal } = options
+  const tag = withVersion(checkedImage('tag', options.tag ?? DEFAULT_TAG))
+  const socket = checkedSocket(options.engineSocket)
+  stopIfAborted(signal)
+  const engine = await connectEngine(socket)
+  const runtime = await findRuntime(options.runtime ?? process.execPath)
+  const bundle = await requireBundle(options.bundle ?? guestBundle())
+  onProgress(`runtime  ${runtime.kind} ${runtime.version} (${runtime.libraries.length} libraries)`)
+  const plan = await planImage(runtime, bundle)
+  onProgress(`content  ${plan.contentHash.slice(0, 16)}, ${Math.round(plan.sizeBytes / 2 ** 20)} MiB`)
+  stopIfAborted(signal)
+  const there = await engine.image(tag)
+  if (there?.labels[CONTENT_LABEL] === plan.contentHash) {
+    onProgress(`image    ${tag} is up to date`)
+    return { id: there.id, tag, contentHash: plan.contentHash, built: false }
+  }
+  return { ...(await load(engine, tag, plan, onProgress, signal)), tag, contentHash: plan.contentHash }
+}
+
+async function load(
+  engine: Engine,
+  tag: string,
+  plan: ImagePlan,
+  onProgress: (line: string) => void,
+  signal: AbortSignal | undefined,
+): Promise<{ id: string; built: true }> {
+  onProgress(`loading  ${tag}`)
+  const stop = () => archive.destroy(new DriverError('aborted', 'The build was called off.'))
+  const archive = Readable.from(plan.archive(tag), { objectMode: false })
+  signal?.addEventListener('abort', stop, { once: true })
+  try {
+    await engine.load(archive)
+  } catch (error) {
+    stopIfAborted(signal)
+    throw error
+  } finally {
+    signal?.removeEventListener('abort', stop)
+    archive.destroy()
+  }
+  const image = await engine.image(tag)
+  if (image?.labels[CONTENT_LABEL] !== plan.contentHash) {
+    throw new DriverError('engine_failed', `The engine took the image, but ${tag} does not lead to it.`)
+  }
+  onProgress(`image    ${tag} is ${image.id.slice(0, 19)}`)
+  return { id: image.id, built: true }
+}
+
+/** A name without a version means `latest`, for engines too. */
+function withVersion(tag: string): string {
+  if (tag.includes('@')) throw new DriverError('options_invalid', 'tag has to be a name, not a digest.')
+  return /:[^/]+$/.test(tag) ? tag : `${tag}:latest`
+}
+
+/** The sealed guest of this package: beside the built code, or below `dist` of a checkout. */
+export function guestBundle(): string {
+  const places = ['./guest/sealed.js', '../guest/sealed.js', '../../../dist/guest/sealed.js']
+  const paths = places.map((place) => fileURLToPath(new URL(place, import.meta.url)))
+  return paths.find((path) => existsSync(path)) ?? (paths.at(-1) as string)
+}

@@ -1,0 +1,114 @@
+import { isAbsolute, normalize, resolve, sep } from 'node:path'
+import { DriverError, type DriverErrorCode } from './errors.ts'
+import { engineSocketPath } from './host/container/engine-socket.ts'
+import type { ResolvedLimits } from './host/container/sealed-spec.ts'
+import type { WorkerSpec } from './host/driver.ts'
+import type { DockerDriverOptions, WorkerLimits, WorkerUser } from './options.ts'
+
+const MIB = 2 ** 20
+const MAX_ID = 2 ** 31 - 1
+
+/** A tag or name of an image: no whitespace, no leading dash, so that it can never be read as an option. */
+const IMAGE = /^[a-zA-Z0-9][a-zA-Z0-9._:/@-]{0,254}$/
+const INSTALL_ID = /^[A-Za-z0-9_.-]{8,128}$/
+
+/** Docker driver options with every default filled in. */
+export interface ResolvedDockerOptions {
+  readonly image: string
+  readonly installId: string
+  readonly user: WorkerUser
+  readonly engineSocket: string
+  readonly limits: ResolvedLimits
+  scrub(text: string): string
+}
+
+/** Checks the options and fills in the defaults. Throws `options_invalid` naming the field. */
+export function resolveDockerOptions(options: DockerDriverOptions): ResolvedDockerOptions {
+  if (!INSTALL_ID.test(options.installId)) {
+    invalid('installId', 'has to be 8 to 128 characters of A-Z a-z 0-9 _ . -')
+  }
+  return {
+    image: checkedImage('image', options.image),
+    installId: options.installId,
+    user: checkedUser(options.user),
+    engineSocket: checkedSocket(options.engineSocket),
+    limits: resolveLimits(options.limits),
+    scrub: options.scrub ? (text) => options.scrub?.(text) ?? '' : (text) => text,
+  }
+}
+
+/** Fills in the limits' defaults. Throws `options_invalid` naming the field. */
+export function resolveLimits(limits: WorkerLimits = {}): ResolvedLimits {
+  return {
+    memoryBytes: bounded('limits.memoryBytes', limits.memoryBytes ?? 512 * MIB, 64 * MIB, 2 ** 50),
+    cpus: bounded('limits.cpus', limits.cpus ?? 1, 0.01, 4096, false),
+    pids: bounded('limits.pids', limits.pids ?? 64, 8, 1_000_000),
+    openFiles: bounded('limits.openFiles', limits.openFiles ?? 256, 32, 1_000_000),
+    fileBytes: bounded('limits.fileBytes', limits.fileBytes ?? 64 * MIB, MIB, 2 ** 50),
+    tmpBytes: bounded('limits.tmpBytes', limits.tmpBytes ?? 64 * MIB, MIB, 2 ** 50),
+  }
+}
+
+/** Checks a uid and a gid: whole numbers above 0, since a worker never runs as root. */
+export function checkedUser(user: WorkerUser): WorkerUser {
+  for (const field of ['uid', 'gid'] as const) {
+    const id = user?.[field]
+    if (!Number.isInteger(id) || id <= 0 || id > MAX_ID) {
+      invalid(`user.${field}`, 'has to be a whole number above 0: a worker never runs as root')
+    }
+  }
+  return { uid: user.uid, gid: user.gid }
+}
+
+/** Checks an image name. */
+export function checkedImage(field: string, image: string): string {
+  if (typeof image !== 'string' || !IMAGE.test(image)) invalid(field, 'is not the name of an image')
+  return image
+}
+
+/** The engine socket that was given, else that of the environment. */
+export function checkedSocket(given: string | undefined): string {
+  if (given === undefined) return engineSocketPath(process.env)
+  return checkedPath('options_invalid', 'engineSocket', given)
+}
+
+/** Checks a path: absolute, normal, not `/`, nothing in it that a mount option could be made of. */
+export function checkedPath(code: DriverErrorCode, field: string, path: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: refusing them is the purpose
+  const plain = typeof path === 'string' && isAbsolute(path) && !/[\u0000-\u001f,]/.test(path)
+  if (!plain || resolve(path) === sep || normalize(path) !== path || Buffer.byteLength(path) > 4096) {
+    invalid(field, 'has to be an absolute path below /, without "..", commas or control characters', code)
+  }
+  return path
+}
+
+/** Checks a worker's spec before anything is begun. Throws `spec_invalid` naming the field. */
+export function checkWorkerSpec(spec: WorkerSpec): void {
+  const bad = (field: string, rule: string) => invalid(`spec.${field}`, rule, 'spec_invalid')
+  if (!/^[0-9a-f]{16}$/.test(spec.workerId)) bad('workerId', 'has to be 16 hexadecimal characters')
+  if (!/^[0-9a-f]{64}$/.test(spec.channelHash)) bad('channelHash', 'has to be 64 hexadecimal characters')
+  if (!/^[A-Za-z0-9_.-]{1,64}$/.test(spec.epoch))
+    bad('epoch', 'has to be 1 to 64 characters of A-Z a-z 0-9 _ . -')
+  checkedPath('spec_invalid', 'spec.runDir', spec.runDir)
+  checkedPath('spec_invalid', 'spec.workspaceDir', spec.workspaceDir)
+  checkApart(spec.runDir, spec.workspaceDir)
+}
+
+/** Refuses a workspace that holds the socket, or a run directory that holds the workspace. */
+export function checkApart(runDir: string, workspaceDir: string): void {
+  const inside = (inner: string, outer: string) => `${inner}/`.startsWith(`${outer}/`)
+  if (inside(runDir, workspaceDir) || inside(workspaceDir, runDir)) {
+    invalid('spec.workspaceDir', 'must not be spec.runDir, inside it or around it', 'spec_invalid')
+  }
+}
+
+function bounded(field: string, value: number, min: number, max: number, whole = true): number {
+  if (typeof value !== 'number' || !(value >= min && value <= max) || (whole && !Number.isInteger(value))) {
+    invalid(field, `has to be a ${whole ? 'whole ' : ''}number from ${min} to ${max}`)
+  }
+  return value
+}
+
+function invalid(field: string, rule: string, code: DriverErrorCode = 'options_invalid'): never {
+  throw new DriverError(code, `${field} ${rule}.`)
+}
