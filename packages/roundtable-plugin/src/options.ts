@@ -1,6 +1,6 @@
 import type { BrokerOptions, CallEvent, HostTool } from '@sandbox/broker'
 import type { CredentialGetter } from '@sandbox/credential-scope'
-import type { Driver } from '@sandbox/docker-worker'
+import type { Driver, WorkerLimits } from '@sandbox/docker-worker'
 import type { ChannelKey, HostLogger } from './host-contract.ts'
 import type { TurnEvent } from './runtime/turn-state.ts'
 
@@ -40,6 +40,8 @@ export interface SandboxRuntimeOptions {
   readonly driver?: 'docker' | 'process' | ((install: DriverInstall) => Driver)
   /** Path of the engine's socket; default: what `DOCKER_HOST` says, else `/var/run/docker.sock`. */
   readonly engineSocket?: string
+  /** What one worker of the docker driver may use. */
+  readonly limits?: WorkerLimits
   /** `http:` for loopback hosts. */
   readonly allowHttp?: boolean
   readonly maxCalls?: number

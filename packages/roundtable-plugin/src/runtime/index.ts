@@ -1,1 +1,14 @@
+export {
+  resolveTurnPolicy,
+  type TurnPolicy,
+  type TurnPolicyOptions,
+} from './runtime-options.ts'
+export { SealedRuntime, type SealedRuntimePorts, type TurnReply } from './sealed-runtime.ts'
+export type { TurnParts } from './sealed-turn.ts'
 export type { FailureCategory, TurnEvent, TurnState } from './turn-state.ts'
+export {
+  openWorkspaceLayout,
+  type PreparedWorker,
+  type WorkspaceLayout,
+  type WorkspaceLayoutOptions,
+} from './workspace-layout.ts'

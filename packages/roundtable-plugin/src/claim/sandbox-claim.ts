@@ -1,0 +1,107 @@
+import { SandboxPluginError } from '../errors.ts'
+import type {
+  ChannelClaim,
+  ChannelKey,
+  HostLogger,
+  HostSurfaces,
+  InboundMessage,
+  TurnAdmission,
+} from '../host-contract.ts'
+import type { SealedRuntime } from '../runtime/sealed-runtime.ts'
+import { isSandboxAddress } from './address.ts'
+import { splitReply, THROWN_TEXT, TOO_LONG_TEXT } from './answer.ts'
+import { turnText } from './turn-text.ts'
+
+/** What the claim needs. */
+export interface SandboxClaimParts {
+  readonly channels: { has(channel: ChannelKey): boolean }
+  readonly runtime: Pick<SealedRuntime, 'runTurn' | 'startFresh' | 'stop'>
+  readonly surfaces: Pick<HostSurfaces, 'sendReply' | 'startTyping'>
+  /** Hears why a message was not answered, or an answer not delivered. Must not throw. */
+  readonly logger: HostLogger
+  /** True on a host that resolves speakers (0.9): only messages with one are answered. */
+  readonly needsSpeaker?: boolean
+  /** Takes secrets out of a text for the log. */
+  scrub(text: string): string
+}
+
+/** Above the agent server's 100, so that an enabled channel's messages never reach an agent with host tools. */
+const PRIORITY = 200
+
+/** Answers the messages of enabled channels from sealed workers. */
+export function sandboxClaim(parts: SandboxClaimParts): ChannelClaim {
+  const { channels, runtime } = parts
+  return {
+    name: 'sandbox',
+    priority: PRIORITY,
+    postsInPlace: true,
+    takesSystemReports: false,
+    // Not a word about the space: the host leaves it out for stop, start over and deletion.
+    owns: (channel) => channels.has(channel),
+    admit: (message) => admit(parts, message),
+    background: async () => ({ status: 'skipped', reason: 'sandbox channels take no background turns' }),
+    startFresh: async (channel) => {
+      runtime.startFresh(channel)
+      return 'sandbox'
+    },
+    stop: (channel) => runtime.stop(channel),
+  }
+}
+
+function admit(parts: SandboxClaimParts, message: InboundMessage): TurnAdmission | undefined {
+  const { channel } = message
+  if (!parts.channels.has(channel) || !isSandboxAddress(message)) return undefined
+  if (parts.needsSpeaker === true && message.speaker === undefined) return undefined
+  // Copied now: the turn may wait in the queue while somebody changes the message.
+  const speaker = Object.freeze({ id: message.authorId, name: message.authorName })
+  const text = turnText(message)
+  return {
+    kind: 'turn',
+    failure: 'a sandbox turn failed outside its runtime',
+    run: () => answer(parts, channel, speaker, text),
+  }
+}
+
+async function answer(
+  parts: SandboxClaimParts,
+  channel: ChannelKey,
+  speaker: { readonly id: string; readonly name: string },
+  text: string,
+): Promise<void> {
+  // The channel may have been turned off while the message waited.
+  if (!parts.channels.has(channel)) return
+  const stopTyping = parts.surfaces.startTyping(channel)
+  try {
+    const reply = await parts.runtime.runTurn(channel, speaker, text).then(
+      (turn) => turn.text,
+      (error) => wordsFor(parts, channel, error),
+    )
+    await send(parts, channel, reply)
+  } finally {
+    stopTyping()
+  }
+}
+
+/** Exception text never reaches the chat; the log gets it scrubbed, with the channel. */
+function wordsFor(parts: SandboxClaimParts, channel: ChannelKey, error: unknown): string {
+  const cause = parts.scrub(error instanceof Error ? error.message : String(error))
+  const known = SandboxPluginError.isInstance(error)
+  const fields = { channel, category: known ? error.code : 'unknown', cause }
+  if (known && error.code === 'input_invalid') {
+    parts.logger.warn(fields, 'a message was refused')
+    return TOO_LONG_TEXT
+  }
+  parts.logger.error(fields, 'a sandbox turn threw')
+  return THROWN_TEXT
+}
+
+/** A reply that cannot be delivered is reported as that: its turn did not fail. */
+async function send(parts: SandboxClaimParts, channel: ChannelKey, text: string): Promise<void> {
+  const chunks = splitReply(text)
+  try {
+    await parts.surfaces.sendReply(channel, { chunks })
+  } catch (error) {
+    const cause = parts.scrub(error instanceof Error ? error.message : String(error))
+    parts.logger.error({ channel, category: 'delivery', cause }, 'a reply could not be delivered')
+  }
+}

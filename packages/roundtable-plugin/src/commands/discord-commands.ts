@@ -1,0 +1,104 @@
+import type { ChannelKey, HostLogger, ServiceKey } from '../host-contract.ts'
+import type {
+  AnyInteraction,
+  CommandContribution,
+  CommandGuard,
+  CommandInteraction,
+  DiscordPort,
+} from './command-contract.ts'
+import type { SandboxCommands } from './sandbox-commands.ts'
+
+/** The host's Discord service. A host without Discord declares no such key: use `find`. */
+export const DISCORD: ServiceKey<DiscordPort> = Object.freeze({ id: 'roundtable.discord' })
+
+const EPHEMERAL = 64
+const REFUSED = 'Only the owner of this bot can use this command.'
+const NO_CHANNEL = 'Use this command in a channel of a server.'
+const FAILED = 'This did not work. The log of the bot says why.'
+
+/** What the Discord adapter needs. */
+export interface DiscordCommandParts {
+  readonly guard: CommandGuard
+  readonly commands: SandboxCommands
+  readonly logger: HostLogger
+  /** Takes secrets out of a text for the log. */
+  scrub(text: string): string
+}
+
+/**
+ * The owner commands as `/<root> sandbox on|off|status`. Answers for itself and never throws into the host: the
+ * host knows its own owner-facing errors by class, so one of ours would reach the owner as an internal failure.
+ */
+export function discordCommands(parts: DiscordCommandParts): CommandContribution {
+  return {
+    module: { commands: () => [], handle: (interaction) => handle(parts, interaction) },
+    rootOptions: [
+      {
+        type: 2,
+        name: 'sandbox',
+        description: 'Answer this channel from sealed workers',
+        options: [
+          { type: 1, name: 'on', description: 'Turn the sandbox on in this channel' },
+          { type: 1, name: 'off', description: 'Turn the sandbox off in this channel' },
+          { type: 1, name: 'status', description: 'Show whether the sandbox is on in this channel' },
+        ],
+      },
+    ],
+  }
+}
+
+async function handle(parts: DiscordCommandParts, interaction: AnyInteraction): Promise<boolean> {
+  const command = asCommand(interaction)
+  const subcommand = command === undefined ? undefined : ownSubcommand(parts.guard, command)
+  if (command === undefined || subcommand === undefined) return false
+  try {
+    if (await isOwner(parts.guard, command)) await run(parts, command, subcommand)
+    else await command.reply({ content: parts.guard.refusalHint ?? REFUSED, flags: EPHEMERAL })
+  } catch (error) {
+    report(parts, error)
+  }
+  return true
+}
+
+/** The host's predicate narrows its own types only, so the narrowing is done here. */
+function asCommand(interaction: AnyInteraction): CommandInteraction | undefined {
+  return interaction.isChatInputCommand() ? (interaction as unknown as CommandInteraction) : undefined
+}
+
+function ownSubcommand(guard: CommandGuard, command: CommandInteraction): keyof SandboxCommands | undefined {
+  if (command.commandName !== guard.root || command.options.getSubcommandGroup() !== 'sandbox')
+    return undefined
+  const name = command.options.getSubcommand(false)
+  return name === 'on' || name === 'off' || name === 'status' ? name : undefined
+}
+
+async function isOwner(guard: CommandGuard, interaction: CommandInteraction): Promise<boolean> {
+  return guard.allows === undefined ? guard.isOwner(interaction) : await guard.allows(interaction)
+}
+
+async function run(
+  { commands, ...parts }: DiscordCommandParts,
+  interaction: CommandInteraction,
+  subcommand: keyof SandboxCommands,
+): Promise<void> {
+  await interaction.deferReply({ flags: EPHEMERAL })
+  const { channelId } = interaction
+  if (!interaction.inGuild() || channelId === null) {
+    await interaction.editReply(NO_CHANNEL)
+    return
+  }
+  const channel: ChannelKey = `discord:${channelId}`
+  let answer: string
+  try {
+    answer = await commands[subcommand](channel)
+  } catch (error) {
+    report(parts, error)
+    answer = FAILED
+  }
+  await interaction.editReply(answer)
+}
+
+function report({ logger, scrub }: Pick<DiscordCommandParts, 'logger' | 'scrub'>, error: unknown): void {
+  const cause = scrub(error instanceof Error ? error.message : String(error))
+  logger.error({ cause }, 'a sandbox command failed')
+}

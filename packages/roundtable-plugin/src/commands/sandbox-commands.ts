@@ -1,0 +1,53 @@
+import type { ChannelKey, ChannelQueuePort } from '../host-contract.ts'
+
+/** What the owner commands act on. */
+export interface SandboxCommandParts {
+  readonly channels: {
+    has(channel: ChannelKey): boolean
+    enable(channel: ChannelKey): boolean
+    disable(channel: ChannelKey): boolean
+  }
+  readonly runtime: { busy(): readonly ChannelKey[] }
+  readonly queue: ChannelQueuePort
+  /** True when workers are no sandbox; `status` says so. */
+  readonly unsafe?: boolean
+}
+
+/**
+ * The owner commands, without a chat service: each returns what to tell the owner. Who may use them is the
+ * caller's to decide. They reject only when the state file cannot be written, and then nothing changed.
+ */
+export interface SandboxCommands {
+  /** Turns the channel on, after the turns that are queued. */
+  on(channel: ChannelKey): Promise<string>
+  /** Turns the channel off, after the turns that are queued. Workspace and memory are kept. */
+  off(channel: ChannelKey): Promise<string>
+  /** Says at once whether the channel is on, whatever runs or waits. */
+  status(channel: ChannelKey): string
+}
+
+/** Makes the owner commands. */
+export function sandboxCommands({ channels, runtime, queue, unsafe }: SandboxCommandParts): SandboxCommands {
+  const where = unsafe === true ? 'from a plain process, which is NO sandbox' : 'from sealed workers'
+  return {
+    on: (channel) =>
+      queue.run(channel, async () =>
+        channels.enable(channel)
+          ? `The sandbox is on: mentions and replies in this channel are answered ${where}.`
+          : 'The sandbox was on already.',
+      ),
+    off: (channel) =>
+      queue.run(channel, async () =>
+        channels.disable(channel)
+          ? 'The sandbox is off in this channel. Its memory is kept.'
+          : 'The sandbox was off already.',
+      ),
+    status(channel) {
+      if (!channels.has(channel)) return 'The sandbox is off in this channel.'
+      const running = runtime.busy().includes(channel)
+      const waiting = queue.size(channel) - (running ? 1 : 0)
+      const turn = running ? 'a turn is running' : 'no turn is running'
+      return `The sandbox is on in this channel, answering ${where}; ${turn}, ${Math.max(0, waiting)} waiting.`
+    },
+  }
+}

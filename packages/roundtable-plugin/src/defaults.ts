@@ -1,0 +1,170 @@
+import { type BrokerOptions, type CallEvent, openSealedBroker } from '@sandbox/broker'
+import { redact } from '@sandbox/credential-scope'
+import { createDockerDriver, createProcessDriver, type Driver } from '@sandbox/docker-worker'
+import { SandboxPluginError } from './errors.ts'
+import type { ChannelKey } from './host-contract.ts'
+import type { SandboxRuntimeOptions } from './options.ts'
+import { checkLargestTurn, resolveTurnPolicy } from './runtime/runtime-options.ts'
+import { SealedRuntime, type TurnReply } from './runtime/sealed-runtime.ts'
+import { openWorkspaceLayout, type WorkspaceLayout } from './runtime/workspace-layout.ts'
+
+/**
+ * Answers messages from sealed workers: a fresh one for each turn, with no network and no key. Everything that can
+ * be checked without an engine is checked by the constructor; the engine and the image by `start`.
+ */
+export class SandboxRuntime implements AsyncDisposable {
+  readonly #runtime: SealedRuntime
+  /** What the workers run on. `isolation: 'none'` is no sandbox: say so wherever a person can see it. */
+  readonly driver: Pick<Driver, 'kind' | 'isolation'>
+  /** Real paths. */
+  readonly runRoot: string
+  readonly workspaceRoot: string
+
+  /** @throws SandboxPluginError, BrokerError or DriverError, each naming the option and how to mend it */
+  constructor(options: SandboxRuntimeOptions) {
+    const policy = resolveTurnPolicy(options)
+    const broker = brokerOptions(options)
+    checkLargestTurn(policy, preflightTools(broker))
+    checkDriverChoice(options)
+    const layout = openWorkspaceLayout({
+      runRoot: options.runRoot,
+      workspaceRoot: options.workspaceRoot,
+      user: {
+        ...(options.uid !== undefined && { uid: options.uid }),
+        ...(options.gid !== undefined && { gid: options.gid }),
+      },
+    })
+    let driver: Driver
+    try {
+      driver = makeDriver(options, layout)
+    } catch (cause) {
+      layout.close()
+      throw cause
+    }
+    const { onTurn, logger } = options
+    const openBroker = (onCall: (event: CallEvent) => void) =>
+      openSealedBroker({ ...broker, onCall: tellBoth(onCall, options.onCall) })
+    const ports = {
+      layout,
+      driver,
+      openBroker,
+      scrub: redact,
+      ...(onTurn && { onTurn }),
+      ...(logger && { logger }),
+    }
+    this.#runtime = new SealedRuntime(ports, policy)
+    this.driver = Object.freeze({ kind: driver.kind, isolation: driver.isolation })
+    this.runRoot = layout.runRoot
+    this.workspaceRoot = layout.workspaceRoot
+  }
+
+  /**
+   * Checks that workers can be started, and removes what an earlier host left behind. Idempotent; after a
+   * rejection it may be tried again. The first turn does it too.
+   */
+  start(): Promise<void> {
+    return this.#runtime.start()
+  }
+
+  /**
+   * Answers one message. Resolves with an answer or with words that say why there is none. Rejects only with
+   * {@link SandboxPluginError} `closed`, `busy`, `input_invalid`, and `cleanup_failed` when there was an answer
+   * but its worker could not be removed.
+   */
+  runTurn(
+    channel: ChannelKey,
+    speaker: { readonly id: string; readonly name: string },
+    text: string,
+  ): Promise<TurnReply> {
+    return this.#runtime.runTurn(channel, speaker, text)
+  }
+
+  /** The channel's next turn starts without history. Memory is kept. */
+  startFresh(channel: ChannelKey): void {
+    this.#runtime.startFresh(channel)
+  }
+
+  /** Ends the channel's running turn. True when there was one that had no answer yet. */
+  stop(channel: ChannelKey): boolean {
+    return this.#runtime.stop(channel)
+  }
+
+  /** The channels that have a turn. */
+  busy(): ChannelKey[] {
+    return this.#runtime.busy()
+  }
+
+  /** Stops every turn, waits until all are settled, and gives everything back. Idempotent. */
+  dispose(): Promise<void> {
+    return this.#runtime.dispose()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.dispose()
+  }
+}
+
+function brokerOptions(options: SandboxRuntimeOptions): BrokerOptions {
+  const { tools, allowHttp, maxCalls, maxOutputTokens, maxQueuedCalls, authSlot, tokenLimitField } = options
+  return {
+    modelUrl: options.modelUrl,
+    model: options.model,
+    apiKey: options.apiKey,
+    ...(tools !== undefined && { tools }),
+    ...(allowHttp !== undefined && { allowHttp }),
+    ...(maxCalls !== undefined && { maxCalls }),
+    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
+    ...(maxQueuedCalls !== undefined && { maxQueuedCalls }),
+    ...(authSlot !== undefined && { authSlot }),
+    ...(tokenLimitField !== undefined && { tokenLimitField }),
+  }
+}
+
+/** A broker that is opened and thrown away: it checks the whole policy, and never asks for a credential. */
+function preflightTools(options: BrokerOptions) {
+  const broker = openSealedBroker(options)
+  broker.stop(true).catch(() => {})
+  return broker.toolSpecs
+}
+
+function checkDriverChoice({ driver = 'docker', image }: SandboxRuntimeOptions): void {
+  if (typeof driver === 'function' || driver === 'process') return
+  if (driver !== 'docker') {
+    throw new SandboxPluginError('options_invalid', 'driver: must be "docker", "process" or a function.')
+  }
+  if (process.platform !== 'linux') {
+    throw new SandboxPluginError(
+      'options_invalid',
+      'driver: the docker driver needs Linux. On other systems run the host in a Linux machine, or choose "process", which is no sandbox.',
+    )
+  }
+  if (typeof image === 'string' && image.trim() !== '') return
+  throw new SandboxPluginError(
+    'options_invalid',
+    'image: must name the worker image. Build it with "sandbox-worker build" and give its tag, "sandbox-worker:latest".',
+  )
+}
+
+function makeDriver(options: SandboxRuntimeOptions, { installId, user, runRoot }: WorkspaceLayout): Driver {
+  const { driver, image, engineSocket, limits } = options
+  if (typeof driver === 'function') return driver({ installId, user, runRoot })
+  if (driver === 'process') return createProcessDriver({ runRoot, user, scrub: redact })
+  return createDockerDriver({
+    image: image as string,
+    installId,
+    user,
+    ...(engineSocket !== undefined && { engineSocket }),
+    ...(limits !== undefined && { limits }),
+    scrub: redact,
+  })
+}
+
+function tellBoth(
+  first: (event: CallEvent) => void,
+  second: ((event: CallEvent) => void) | undefined,
+): (event: CallEvent) => void {
+  return (event) => {
+    first(event)
+    second?.(event)
+  }
+}

@@ -1,0 +1,72 @@
+import { redact } from '@sandbox/credential-scope'
+import { type ChannelStoreOptions, SandboxChannelStore } from './channel/channel-store.ts'
+import { sandboxClaim } from './claim/sandbox-claim.ts'
+import { DISCORD, discordCommands } from './commands/discord-commands.ts'
+import { sandboxCommands } from './commands/sandbox-commands.ts'
+import { SandboxRuntime } from './defaults.ts'
+import type { HostContext, SandboxContribution, SandboxPlugin, ServiceKey } from './host-contract.ts'
+import type { SandboxOptions } from './options.ts'
+
+/** What the plugin provides to other plugins. */
+export interface SandboxService {
+  readonly channels: SandboxChannelStore
+  readonly runtime: SandboxRuntime
+}
+
+/** The key of {@link SandboxService}: `services.get(SANDBOX)`. */
+export const SANDBOX: ServiceKey<SandboxService> = Object.freeze({ id: 'sandbox.channels' })
+
+/** Declared by hosts that resolve speakers: pi-roundtable 0.9 and later. */
+const IDENTITY: ServiceKey<unknown> = Object.freeze({ id: 'roundtable.identity' })
+
+/**
+ * The plugin: answers enabled channels from sealed workers. Options are checked in setup, before any message; the
+ * engine and the image when the host starts its services.
+ */
+export function sandbox(options: SandboxOptions): SandboxPlugin {
+  return {
+    name: 'sandbox',
+    provides: [SANDBOX],
+    setup: (context) => setup(options, context),
+  }
+}
+
+async function setup(options: SandboxOptions, context: HostContext): Promise<SandboxContribution> {
+  const { stateFile, initialChannels, provider = 'openai', apiKey, ...rest } = options
+  const { logger, services, surfaces, queue } = context
+  const runtime = new SandboxRuntime({
+    ...rest,
+    timeZone: context.env.timeZone,
+    apiKey: apiKey ?? (() => context.apiKey(provider)),
+    logger,
+  })
+  try {
+    const outside = [runtime.runRoot, runtime.workspaceRoot]
+    const store: ChannelStoreOptions = { stateFile, outside, ...(initialChannels && { initialChannels }) }
+    const channels = new SandboxChannelStore(store)
+    services.provide(SANDBOX, { channels, runtime })
+    const commands = sandboxCommands({
+      channels,
+      runtime,
+      queue,
+      unsafe: runtime.driver.isolation === 'none',
+    })
+    const discord = services.find(DISCORD)
+    discord?.commands.add(discordCommands({ guard: discord.guard, commands, logger, scrub: redact }))
+    const needsSpeaker = services.find(IDENTITY) !== undefined
+    const claim = sandboxClaim({ channels, runtime, surfaces, logger, needsSpeaker, scrub: redact })
+    return { channels: [claim], services: [runtimeService(runtime)] }
+  } catch (cause) {
+    await runtime.dispose()
+    throw cause
+  }
+}
+
+function runtimeService(runtime: SandboxRuntime) {
+  return {
+    name: 'sandbox-runtime',
+    start: () => runtime.start(),
+    busy: (): string[] => runtime.busy(),
+    stop: () => runtime.dispose(),
+  }
+}

@@ -1,0 +1,242 @@
+import type { Worker } from '@sandbox/docker-worker'
+import { SandboxPluginError } from '../errors.ts'
+import type { ChannelKey, HostLogger } from '../host-contract.ts'
+import { ChannelSlots } from './channel-slots.ts'
+import { failureWords } from './failure-words.ts'
+import { FreshStarts } from './fresh-start.ts'
+import type { TurnPolicy } from './runtime-options.ts'
+import { SealedTurnRun, type TurnParts } from './sealed-turn.ts'
+import { TurnEnding, untilAborted } from './turn-ending.ts'
+import { describe, failureOfError, failureOfOutcome, type TurnFailure } from './turn-failure.ts'
+import { snapshotTurn, type TurnSnapshot } from './turn-snapshot.ts'
+import { type FailureCategory, type TurnEvent, TurnProgress } from './turn-state.ts'
+
+/** What a turn came to. `text` is the answer, or fixed words of the host. */
+export type TurnReply =
+  | { readonly ok: true; readonly text: string }
+  | { readonly ok: false; readonly text: string; readonly category: FailureCategory }
+
+/** What the runtime works with. */
+export interface SealedRuntimePorts extends TurnParts {
+  /** Takes secrets out of a text for the log. */
+  scrub(text: string): string
+  onTurn?(event: TurnEvent): void
+  readonly logger?: HostLogger
+}
+
+/** Containers and directories whose turn is over are looked for this often. */
+const SWEEP_MS = 60_000
+
+/** Runs one sealed turn per channel at a time, each on a worker of its own. */
+export class SealedRuntime implements AsyncDisposable {
+  readonly #ports: SealedRuntimePorts
+  readonly #policy: TurnPolicy
+  readonly #slots = new ChannelSlots<TurnEnding>()
+  readonly #fresh = new FreshStarts()
+  /** Ids of the workers that a turn may still be using. The driver's sweep reads it while it runs. */
+  readonly #live = new Set<string>()
+  /** Workers that could not be removed: their channel waits until they are gone. */
+  readonly #leftovers = new Map<ChannelKey, Worker>()
+  readonly #lifetime = new AbortController()
+  #ready: Promise<void> | undefined
+  #sweeping: Promise<void> | undefined
+  #timer: NodeJS.Timeout | undefined
+  #disposed: Promise<void> | undefined
+
+  constructor(ports: SealedRuntimePorts, policy: TurnPolicy) {
+    this.#ports = ports
+    this.#policy = policy
+  }
+
+  /**
+   * Checks that workers can be started, and removes what an earlier host left. Idempotent; after a rejection it
+   * may be tried again. The first turn does it too.
+   */
+  start(): Promise<void> {
+    this.#ready ??= this.#begin().catch((cause) => {
+      this.#ready = undefined
+      throw cause
+    })
+    return this.#ready
+  }
+
+  /**
+   * Answers one message. Resolves with an answer or with words that say why there is none. Rejects only with
+   * {@link SandboxPluginError} `closed`, `busy`, `input_invalid`, and `cleanup_failed` when there was an answer
+   * but its worker could not be removed.
+   */
+  async runTurn(
+    channel: ChannelKey,
+    speaker: { readonly id: string; readonly name: string },
+    text: string,
+  ): Promise<TurnReply> {
+    if (this.#disposed !== undefined) throw closed()
+    const turn = snapshotTurn(channel, speaker, text)
+    const ending = new TurnEnding(this.#policy.turnTimeoutMs)
+    try {
+      this.#slots.take(channel, ending)
+    } catch (cause) {
+      ending.end('over')
+      throw cause
+    }
+    try {
+      return await this.#run(turn, ending)
+    } finally {
+      this.#slots.release(channel)
+    }
+  }
+
+  /** The channel's next turn starts without history. Memory is kept. */
+  startFresh(channel: ChannelKey): void {
+    this.#fresh.request(channel)
+  }
+
+  /** Ends the channel's running turn. True when there was one that had no answer yet. */
+  stop(channel: ChannelKey): boolean {
+    return this.#slots.of(channel)?.end('stopped') ?? false
+  }
+
+  /** The channels that have a turn. */
+  busy(): ChannelKey[] {
+    return this.#slots.busy()
+  }
+
+  /** Stops every turn, waits until all are settled, and gives everything back. Idempotent. */
+  dispose(): Promise<void> {
+    this.#disposed ??= this.#end()
+    return this.#disposed
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.dispose()
+  }
+
+  async #run(turn: TurnSnapshot, ending: TurnEnding): Promise<TurnReply> {
+    const { driver, onTurn } = this.#ports
+    const { turnId, workerId, channel, speaker } = turn
+    const start = this.#fresh.begin(channel)
+    const progress = new TurnProgress({ turnId, channel, speaker, driver: driver.kind }, (event) =>
+      onTurn?.call(this.#ports, event),
+    )
+    const run = new SealedTurnRun(this.#ports, turn, ending, progress)
+    progress.enter('starting')
+    this.#live.add(workerId)
+    const result = await this.#answer(run, channel, ending, start)
+    if (typeof result === 'string') this.#fresh.consume(channel, start)
+    progress.enter('settling')
+    const problems = await run.settle()
+    this.#live.delete(workerId)
+    if (problems.length > 0) this.#keepLeftover(channel, run.worker, problems)
+    if (typeof result === 'string') {
+      progress.enter('settled', { ok: true })
+      if (problems.length > 0) throw cleanupFailed(problems)
+      return { ok: true, text: result }
+    }
+    const cause = this.#ports.scrub(result.cause)
+    progress.enter('settled', { ok: false, category: result.category, cause })
+    this.#report(turn, result, cause, run.output)
+    const text = failureWords(result.category, this.#policy.keyContact, result.trouble)
+    return { ok: false, text, category: result.category }
+  }
+
+  async #answer(
+    run: SealedTurnRun,
+    channel: ChannelKey,
+    ending: TurnEnding,
+    start: ReturnType<FreshStarts['begin']>,
+  ): Promise<string | TurnFailure> {
+    try {
+      await untilAborted(this.start(), ending.signal)
+      await untilAborted(this.#removeLeftover(channel), ending.signal)
+      const outcome = await run.answer(this.#policy, start)
+      if (outcome.quarantined !== undefined) {
+        this.#ports.logger?.warn({ channel, files: outcome.quarantined }, 'workspace files were set aside')
+      }
+      if (outcome.ok && outcome.text.trim() !== '') return outcome.text
+      return failureOfOutcome(outcome, run.evidence)
+    } catch (error) {
+      return failureOfError(error, run.evidence)
+    }
+  }
+
+  /** Guest text goes into warnings only: error lines may be posted where people read. */
+  #report(turn: TurnSnapshot, failure: TurnFailure, cause: string, output: string): void {
+    const { logger, scrub } = this.#ports
+    const { channel, turnId } = turn
+    const fields = { channel, turnId, category: failure.category, cause }
+    const ours = failure.category === 'container' || failure.category === 'broker'
+    if (failure.category === 'stopped') logger?.info(fields, 'turn stopped')
+    else if (ours) logger?.error(fields, 'turn failed')
+    else logger?.warn(fields, 'turn failed')
+    const detail = failure.detail === undefined ? {} : { detail: scrub(failure.detail) }
+    if (output !== '' || failure.detail !== undefined) {
+      logger?.warn({ channel, turnId, ...detail, output }, 'what the worker said')
+    }
+  }
+
+  #keepLeftover(channel: ChannelKey, worker: Worker | undefined, problems: readonly unknown[]): void {
+    if (worker !== undefined) this.#leftovers.set(channel, worker)
+    const causes = problems.map((problem) => this.#ports.scrub(describe(problem)))
+    this.#ports.logger?.error({ channel, causes }, 'a worker or its directory could not be removed')
+  }
+
+  /** The next turn shares the writable workspace, so it waits until the last worker is dead. */
+  async #removeLeftover(channel: ChannelKey): Promise<void> {
+    await this.#leftovers.get(channel)?.remove()
+    this.#leftovers.delete(channel)
+  }
+
+  async #begin(): Promise<void> {
+    if (this.#disposed !== undefined) throw closed()
+    await this.#ports.driver.check(this.#lifetime.signal)
+    await this.#sweep()
+    this.#lifetime.signal.throwIfAborted()
+    this.#timer = setInterval(() => this.#sweepAgain(), SWEEP_MS)
+    this.#timer.unref()
+  }
+
+  async #sweep(): Promise<void> {
+    const workers = await this.#ports.driver.sweep(this.#live)
+    const directories = await this.#ports.layout.sweep()
+    if (workers.length + directories.length === 0) return
+    this.#ports.logger?.warn({ workers, directories }, 'removed what was left of earlier turns')
+  }
+
+  #sweepAgain(): void {
+    this.#sweeping ??= this.#sweep()
+      .catch((cause) => {
+        this.#ports.logger?.warn(
+          { cause: this.#ports.scrub(describe(cause)) },
+          'looking for leftovers failed',
+        )
+      })
+      .finally(() => {
+        this.#sweeping = undefined
+      })
+  }
+
+  async #end(): Promise<void> {
+    this.#lifetime.abort(closed())
+    clearInterval(this.#timer)
+    for (const ending of this.#slots.all()) ending.end('stopped')
+    await this.#slots.idle()
+    await this.#ready?.catch(() => {})
+    await this.#sweeping
+    for (const channel of this.#leftovers.keys()) await this.#removeLeftover(channel).catch(() => {})
+    await this.#ports.driver[Symbol.asyncDispose]()
+    this.#ports.layout.close()
+  }
+}
+
+function closed(): SandboxPluginError {
+  return new SandboxPluginError('closed', 'The runtime is closed; no more turns.')
+}
+
+function cleanupFailed(problems: readonly unknown[]): SandboxPluginError {
+  const cause = new AggregateError(problems, 'cleaning up failed')
+  return new SandboxPluginError(
+    'cleanup_failed',
+    'The turn was answered, but its worker or its directory could not be removed. Look at the engine; the channel waits until it is gone.',
+    { cause },
+  )
+}

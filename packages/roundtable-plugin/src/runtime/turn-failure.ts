@@ -1,0 +1,96 @@
+import { limits, type SealedOutcome } from '@sandbox/protocol'
+import { SandboxPluginError } from '../errors.ts'
+import type { CallTrouble, CredentialTrouble } from './failure-words.ts'
+import type { TurnEnding } from './turn-ending.ts'
+import type { FailureCategory } from './turn-state.ts'
+
+/** The part of a turn that was at work. */
+export type TurnStep = 'prepare' | 'broker' | 'start' | 'hello' | 'verify' | 'deliver'
+
+/** Why a turn has no answer, for the host. */
+export interface TurnFailure {
+  readonly category: FailureCategory
+  /** For the operator. Made of the host's own words; not scrubbed yet. */
+  readonly cause: string
+  readonly trouble?: CredentialTrouble
+  /** Things a guest had a part in: for a warning, never for an error line. */
+  readonly detail?: string
+}
+
+/** What a turn knew when it failed. */
+export interface FailureEvidence {
+  readonly step: TurnStep
+  readonly ending: TurnEnding
+  readonly trouble: CallTrouble
+}
+
+/** A step rejected. */
+export function failureOfError(error: unknown, { step, ending, trouble }: FailureEvidence): TurnFailure {
+  if (ending.cause === 'timeout') return { category: 'timeout', cause: `deadline passed in step ${step}` }
+  if (ending.cause === 'stopped') return { category: 'stopped', cause: `stopped in step ${step}` }
+  const cause = `${step}: ${describe(error)}`
+  if (step === 'broker') return { category: 'broker', cause }
+  if (step !== 'hello' && step !== 'deliver') return { category: 'container', cause, ...detailOf(error) }
+  if (codeOf(error) === 'protocol_mismatch') return { category: 'container', cause }
+  if (error instanceof WorkerEnded && error.reason !== 'exited') return { category: 'container', cause }
+  return failureOfCalls(trouble, cause) ?? { category: 'worker', cause }
+}
+
+/** The worker says that it has no answer. Only its code is read, and only where the host's clock agrees. */
+export function failureOfOutcome(outcome: SealedOutcome, { ending, trouble }: FailureEvidence): TurnFailure {
+  const cause = outcome.ok ? 'the worker gave an empty answer' : `worker code ${outcome.code ?? 'none'}`
+  const late = performance.now() >= ending.deadline - limits.SOFT_DEADLINE_MS
+  if (outcome.code === 'deadline' && late) return { category: 'timeout', cause }
+  return failureOfCalls(trouble, cause) ?? { category: 'worker', cause }
+}
+
+function failureOfCalls({ credential, upstream }: CallTrouble, cause: string): TurnFailure | undefined {
+  if (credential !== undefined) {
+    return { category: 'credential', trouble: credential, cause: `credential ${credential}; ${cause}` }
+  }
+  if (upstream !== undefined) return { category: 'broker', cause: `${upstream}; ${cause}` }
+  return undefined
+}
+
+/** A worker ended before its turn did. */
+export class WorkerEnded extends SandboxPluginError {
+  readonly reason: string
+
+  constructor(exit: { readonly reason: string; readonly code?: number; readonly signal?: string }) {
+    const how = exit.signal ?? (exit.code === undefined ? '' : `exit code ${exit.code}`)
+    super('worker_ended', `The worker ended before its turn did (${exit.reason}${how && `, ${how}`}).`)
+    this.reason = exit.reason
+  }
+}
+
+/** Message and code of an error and of what caused it, at most four deep. */
+export function describe(error: unknown, depth = 0): string {
+  if (!(error instanceof Error)) return typeof error
+  const code = codeOf(error)
+  const own = code === undefined ? error.message : `${error.message} (${code})`
+  if (error.cause === undefined || depth === 3) return own
+  return `${own}; cause: ${describe(error.cause, depth + 1)}`
+}
+
+function codeOf(error: unknown): string | undefined {
+  const code = (error as { code?: unknown } | null)?.code
+  return typeof code === 'string' ? code : undefined
+}
+
+/** Differences of a posture were written by a guest, so they travel apart from the message. */
+function detailOf(error: unknown): { detail?: string } {
+  return error instanceof PostureRefused ? { detail: error.differences.join(' ') } : {}
+}
+
+/** A worker is not what its driver promises. */
+export class PostureRefused extends SandboxPluginError {
+  readonly differences: readonly string[]
+
+  constructor(differences: readonly string[]) {
+    super(
+      'posture_refused',
+      `The worker differs from the profile in ${differences.length} points; it got no turn. Rebuild the image with "sandbox-worker build" and look at the engine's configuration.`,
+    )
+    this.differences = differences
+  }
+}

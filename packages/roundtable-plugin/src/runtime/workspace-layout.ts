@@ -1,0 +1,193 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { closeSync, constants, fsyncSync, openSync, readFileSync, type Stats, writeSync } from 'node:fs'
+import { lstat, mkdir, readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { limits, SOCKET_NAME } from '@sandbox/protocol'
+import { SandboxPluginError } from '../errors.ts'
+import type { ChannelKey } from '../host-contract.ts'
+import { lockForThisHost } from './host-lock.ts'
+import { type Account, give, isWithin, privateRoot, workerAccount } from './private-directory.ts'
+
+/** What {@link openWorkspaceLayout} takes. */
+export interface WorkspaceLayoutOptions {
+  readonly runRoot: string
+  readonly workspaceRoot: string
+  /** The workers' account; absent means the host's own. */
+  readonly user?: Partial<Account>
+}
+
+/** The directories of one worker. */
+export interface PreparedWorker {
+  /** SHA-256 of the channel key, hexadecimal. */
+  readonly channelHash: string
+  /** Fresh; holds the worker's socket and nothing else. */
+  readonly runDir: string
+  readonly socketPath: string
+  /** The channel's own; kept for later turns. */
+  readonly workspaceDir: string
+  /** Removes the run directory. Idempotent; after a rejection it may be tried again. */
+  dispose(): Promise<void>
+}
+
+/** Every directory of an installation. */
+export interface WorkspaceLayout {
+  /** Marks what belongs to this run root; 32 lower-case hex digits, the same after a restart. */
+  readonly installId: string
+  /** Marks what belongs to this start of the host; 8 lower-case hex digits. */
+  readonly epoch: string
+  /** Who owns everything below both roots. */
+  readonly user: Account
+  /** Real paths. */
+  readonly runRoot: string
+  readonly workspaceRoot: string
+  prepare(channel: ChannelKey): Promise<PreparedWorker>
+  /** Removes every run directory that no running turn uses, of dead hosts and of this one. */
+  sweep(): Promise<readonly string[]>
+  /** Gives the run root back. Idempotent. */
+  close(): void
+}
+
+const RUN_NAME = /^[0-9a-f]{8}-[0-9a-f]{8}$/
+const LONGEST_RUN_NAME = '00000000-00000000'
+
+/**
+ * Opens the run root and the workspace root: checks them, makes them when missing (mode 0700), and takes the run
+ * root for this process.
+ *
+ * @throws SandboxPluginError `user_refused`, `root_refused`, `run_root_locked`
+ */
+export function openWorkspaceLayout(options: WorkspaceLayoutOptions): WorkspaceLayout {
+  const user = workerAccount(options.user)
+  const runRoot = privateRoot('runRoot', options.runRoot, user)
+  const workspaceRoot = privateRoot('workspaceRoot', options.workspaceRoot, user)
+  if (isWithin(runRoot, workspaceRoot) || isWithin(workspaceRoot, runRoot)) {
+    throw new SandboxPluginError(
+      'root_refused',
+      'runRoot and workspaceRoot must be two directories, neither inside the other.',
+    )
+  }
+  checkSocketPath(runRoot, LONGEST_RUN_NAME)
+  const unlock = lockForThisHost(runRoot)
+  try {
+    const installId = readInstallId(runRoot)
+    return new Layout({ user, runRoot, workspaceRoot, installId, unlock })
+  } catch (cause) {
+    unlock()
+    throw cause
+  }
+}
+
+function checkSocketPath(runRoot: string, name: string): string {
+  const path = join(runRoot, name, SOCKET_NAME)
+  const bytes = Buffer.byteLength(path)
+  if (bytes <= limits.SOCKET_PATH_BYTES) return path
+  const over = bytes - limits.SOCKET_PATH_BYTES
+  throw new SandboxPluginError(
+    'root_refused',
+    `runRoot ${runRoot} is ${over} bytes too long: a socket below it would have ${bytes} bytes, and the system allows ${limits.SOCKET_PATH_BYTES}. Choose a shorter path.`,
+  )
+}
+
+/** A random 0600 file, bound to the real path, so that a copied run root is another installation. */
+function readInstallId(runRoot: string): string {
+  const path = join(runRoot, 'install-id')
+  const secret = readId(path) ?? writeId(path)
+  return createHash('sha256').update(`${secret}\0${runRoot}`).digest('hex').slice(0, 32)
+}
+
+function readId(path: string): string | undefined {
+  try {
+    const text = readFileSync(path, {
+      encoding: 'utf8',
+      flag: constants.O_RDONLY | constants.O_NOFOLLOW,
+    }).trim()
+    // An empty or cut file is what a crash leaves: a new id is written, and nothing bears the old one's marks.
+    return /^[0-9a-f]{64}$/.test(text) ? text : undefined
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw new SandboxPluginError('root_refused', `${path} cannot be read. Remove it, or make it yours.`, {
+      cause,
+    })
+  }
+}
+
+function writeId(path: string): string {
+  const id = randomBytes(32).toString('hex')
+  const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW
+  const file = openSync(path, flags, 0o600)
+  try {
+    writeSync(file, `${id}\n`)
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+  return id
+}
+
+class Layout implements WorkspaceLayout {
+  readonly installId: string
+  readonly epoch = randomBytes(4).toString('hex')
+  readonly user: Account
+  readonly runRoot: string
+  readonly workspaceRoot: string
+  readonly #live = new Set<string>()
+  #unlock: (() => void) | undefined
+
+  constructor(parts: Pick<Layout, 'installId' | 'user' | 'runRoot' | 'workspaceRoot'> & { unlock(): void }) {
+    this.installId = parts.installId
+    this.user = parts.user
+    this.runRoot = parts.runRoot
+    this.workspaceRoot = parts.workspaceRoot
+    this.#unlock = parts.unlock
+  }
+
+  async prepare(channel: ChannelKey): Promise<PreparedWorker> {
+    const channelHash = createHash('sha256').update(channel).digest('hex')
+    const workspaceDir = await this.#workspace(channelHash)
+    const name = `${this.epoch}-${randomBytes(4).toString('hex')}`
+    const socketPath = checkSocketPath(this.runRoot, name)
+    const runDir = join(this.runRoot, name)
+    this.#live.add(name)
+    try {
+      await mkdir(runDir, { mode: 0o700 })
+      give(runDir, this.user)
+    } catch (cause) {
+      this.#live.delete(name)
+      throw cause
+    }
+    const dispose = async () => {
+      this.#live.delete(name)
+      await rm(runDir, { recursive: true, force: true })
+    }
+    return { channelHash, runDir, socketPath, workspaceDir, dispose }
+  }
+
+  async sweep(): Promise<readonly string[]> {
+    const names = await readdir(this.runRoot)
+    const left = names.filter((name) => RUN_NAME.test(name) && !this.#live.has(name))
+    for (const name of left) await rm(join(this.runRoot, name), { recursive: true, force: true })
+    return left
+  }
+
+  close(): void {
+    this.#unlock?.()
+    this.#unlock = undefined
+  }
+
+  async #workspace(channelHash: string): Promise<string> {
+    const path = join(this.workspaceRoot, channelHash)
+    const there = await lstat(path).catch(() => undefined)
+    if (there === undefined) await mkdir(path, { mode: 0o700 })
+    else this.#checkOwn(path, there)
+    // A guest may open its own workspace to all; nobody else gets past the root, and it is closed again here.
+    give(path, this.user)
+    return path
+  }
+
+  #checkOwn(path: string, there: Stats): void {
+    const foreign = process.geteuid !== undefined && there.uid !== this.user.uid
+    if (there.isDirectory() && !foreign) return
+    const problem = foreign ? `belongs to uid ${there.uid}` : 'is not a directory'
+    throw new SandboxPluginError('root_refused', `The workspace ${path} ${problem}. Move it away.`)
+  }
+}
