@@ -1,0 +1,221 @@
+import { randomUUID } from 'node:crypto'
+import { TURN_TEXT_CHARS } from '@sandbox/protocol'
+import type { ChannelKey, ChatSurface, InboundMessage, OutboundReply } from '@sandbox/roundtable-plugin'
+import { BotError } from '../errors.ts'
+
+/** Most entries kept, over all channels. */
+const KEPT_ENTRIES = 400
+/** Most messages of a channel that may wait for their turn. */
+const WAITING_MESSAGES = 20
+
+/** Somebody who may speak in a channel. */
+export interface RoomSpeaker {
+  readonly id: string
+  readonly name: string
+}
+
+/** A channel of the room and who speaks in it. */
+export interface RoomChannel {
+  readonly key: ChannelKey
+  readonly title: string
+  /** One sentence for a newcomer. */
+  readonly about: string
+  readonly speakers: readonly RoomSpeaker[]
+  /** Messages to try first. */
+  readonly ideas?: readonly string[]
+}
+
+/** A line of a channel: somebody's message or the bot's reply. */
+export interface RoomEntry {
+  readonly id: number
+  readonly channel: ChannelKey
+  readonly kind: 'message' | 'reply'
+  readonly author: string
+  /** Of a message. */
+  readonly speakerId?: string
+  readonly text: string
+  /** ISO 8601. */
+  readonly at: string
+  /** Of a reply: the turn that it ends. */
+  readonly turnId?: string
+}
+
+/** What a view of the room is told. */
+export type RoomEvent =
+  | { readonly type: 'entry'; readonly entry: RoomEntry }
+  | { readonly type: 'typing'; readonly channel: ChannelKey; readonly on: boolean }
+
+/** Options of a {@link Room}. */
+export interface RoomOptions {
+  /** The prefix of its channel keys. */
+  readonly prefix: string
+  readonly channels: readonly RoomChannel[]
+  /** The id of a channel's last turn, to tie a reply to its receipt. */
+  readonly turnOf?: (channel: string) => string | undefined
+}
+
+/**
+ * The demo's chat service: it holds the channels, is one chat surface for the bot, and has views, the page and
+ * the terminal, that post and listen.
+ */
+export class Room implements ChatSurface {
+  readonly surface: string
+  readonly channels: readonly RoomChannel[]
+  readonly #turnOf: (channel: string) => string | undefined
+  readonly #entries: RoomEntry[] = []
+  readonly #typing = new Map<ChannelKey, number>()
+  readonly #waiting = new Map<ChannelKey, number>()
+  readonly #listeners = new Set<(event: RoomEvent) => void>()
+  #deliver: ((message: InboundMessage) => Promise<void>) | undefined
+  #lastId = 0
+
+  constructor(options: RoomOptions) {
+    this.surface = options.prefix
+    this.channels = options.channels
+    this.#turnOf = options.turnOf ?? (() => undefined)
+  }
+
+  /** The host's side: messages go to `deliver` from now on. */
+  async start(deliver: (message: InboundMessage) => Promise<void>): Promise<void> {
+    this.#deliver = deliver
+  }
+
+  /** The host's side: no message is taken any more. */
+  async stop(): Promise<void> {
+    this.#deliver = undefined
+  }
+
+  /** The host's side: a reply is one entry, its chunks put together again. */
+  async sendReply(channel: ChannelKey, reply: OutboundReply): Promise<void> {
+    const turnId = this.#turnOf(channel)
+    this.#add({
+      channel,
+      kind: 'reply',
+      author: 'Bot',
+      text: reply.chunks.join('\n\n'),
+      ...(turnId === undefined ? {} : { turnId }),
+    })
+  }
+
+  /** The host's side: shows that an answer is being written, until the returned function is called. */
+  startTyping(channel: ChannelKey): () => void {
+    this.#setTyping(channel, 1)
+    let over = false
+    return () => {
+      if (over) return
+      over = true
+      this.#setTyping(channel, -1)
+    }
+  }
+
+  /** What has been said, oldest first. */
+  entries(): readonly RoomEntry[] {
+    return [...this.#entries]
+  }
+
+  /** The channels in which an answer is being written. */
+  typing(): readonly ChannelKey[] {
+    return [...this.#typing.keys()]
+  }
+
+  /** How many views listen. */
+  get listening(): number {
+    return this.#listeners.size
+  }
+
+  /** Calls `listener` on everything that happens. Returns the way out. */
+  subscribe(listener: (event: RoomEvent) => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  /**
+   * Says something. Returns the entry at once; the reply comes as an entry of its own.
+   *
+   * @throws BotError `message`: no such channel or speaker, blank or too long, too many waiting, or closed.
+   */
+  post(said: { channel: string; speakerId: string; text: string }): RoomEntry {
+    const { channel, speaker } = this.#find(said)
+    const deliver = this.#deliver
+    if (deliver === undefined) throw refuse('The bot is not running.')
+    if (said.text.trim() === '') throw refuse('The message is empty.')
+    if (said.text.length > TURN_TEXT_CHARS) {
+      throw refuse(`The message has ${said.text.length} characters, ${TURN_TEXT_CHARS} at most.`)
+    }
+    const waiting = this.#waiting.get(channel.key) ?? 0
+    if (waiting >= WAITING_MESSAGES) throw refuse(`${waiting} messages wait for an answer here already.`)
+    this.#waiting.set(channel.key, waiting + 1)
+    const entry = this.#add({
+      channel: channel.key,
+      kind: 'message',
+      author: speaker.name,
+      speakerId: speaker.id,
+      text: said.text,
+    })
+    void this.#hand(deliver, inbound(this.surface, entry, speaker))
+    return entry
+  }
+
+  async #hand(deliver: (message: InboundMessage) => Promise<void>, message: InboundMessage): Promise<void> {
+    try {
+      await deliver(message)
+    } catch {
+      this.#add({
+        channel: message.channel,
+        kind: 'reply',
+        author: 'Bot',
+        text: 'The host could not take this message.',
+      })
+    } finally {
+      this.#waiting.set(message.channel, (this.#waiting.get(message.channel) ?? 1) - 1)
+    }
+  }
+
+  #find(said: { channel: string; speakerId: string }): { channel: RoomChannel; speaker: RoomSpeaker } {
+    const channel = this.channels.find((known) => known.key === said.channel)
+    if (channel === undefined) throw refuse('There is no such channel.')
+    const speaker = channel.speakers.find((known) => known.id === said.speakerId)
+    if (speaker === undefined) throw refuse('There is no such speaker in this channel.')
+    return { channel, speaker }
+  }
+
+  #add(entry: Omit<RoomEntry, 'id' | 'at'>): RoomEntry {
+    this.#lastId += 1
+    const added = { id: this.#lastId, at: new Date().toISOString(), ...entry }
+    this.#entries.push(added)
+    if (this.#entries.length > KEPT_ENTRIES) this.#entries.shift()
+    this.#tell({ type: 'entry', entry: added })
+    return added
+  }
+
+  #setTyping(channel: ChannelKey, step: 1 | -1): void {
+    const before = this.#typing.get(channel) ?? 0
+    if (before + step > 0) this.#typing.set(channel, before + step)
+    else this.#typing.delete(channel)
+    if (before === 0 || before + step === 0) this.#tell({ type: 'typing', channel, on: before === 0 })
+  }
+
+  #tell(event: RoomEvent): void {
+    for (const listener of this.#listeners) listener(event)
+  }
+}
+
+function inbound(space: string, entry: RoomEntry, speaker: RoomSpeaker): InboundMessage {
+  return {
+    channel: entry.channel,
+    messageId: randomUUID(),
+    text: entry.text,
+    attachments: [],
+    authorId: speaker.id,
+    authorName: speaker.name,
+    authorIsBot: false,
+    space,
+    isDirect: false,
+    mentionsBot: true,
+    repliesToBot: false,
+  }
+}
+
+function refuse(sentence: string): BotError {
+  return new BotError('message', sentence)
+}

@@ -1,0 +1,182 @@
+import { createInterface, type Interface } from 'node:readline'
+import { CredentialError } from '@sandbox/credential-scope'
+import { BotError } from '../../errors.ts'
+import type { Explain, Ledger, Receipt } from '../../ledger.ts'
+import type { Room, RoomChannel, RoomEntry, RoomSpeaker } from '../room.ts'
+import { type Paint, painter, plain } from './colours.ts'
+
+/** Options of {@link openTerminal}. */
+export interface TerminalOptions {
+  readonly room: Room
+  readonly ledger: Ledger
+  readonly explain: Explain
+  /** Ends the turn that runs in a channel; false when none does. */
+  readonly stop: (channel: string) => boolean
+  /** Called for /quit, Ctrl-C and the end of input; again for a second Ctrl-C. */
+  readonly onQuit: () => void
+  readonly input: NodeJS.ReadableStream
+  readonly output: NodeJS.WritableStream
+  /** True when a person sits there: line editing, a prompt, and colours when `colours` says so. */
+  readonly interactive: boolean
+  readonly colours: boolean
+}
+
+/** The terminal while it is open. */
+export interface Terminal {
+  /** Prints a line above what is being typed. */
+  print(line: string): void
+  /** Idempotent. */
+  close(): void
+}
+
+const HELP = `  /channel [NAME]  go to a channel, or list them
+  /speaker [NAME]  speak as somebody else, or list who may
+  /key             who pays here
+  /stop            end the turn that runs here
+  /quit            stop the bot (so does Ctrl-C)
+  anything else is a message`
+
+/** A view of the room for a terminal: plain text is a message, a line with a slash is a command. */
+export function openTerminal(options: TerminalOptions): Terminal {
+  return new OpenTerminal(options)
+}
+
+class OpenTerminal implements Terminal {
+  readonly #options: TerminalOptions
+  readonly #paint: Paint
+  readonly #lines: Interface
+  readonly #ends: (() => void)[]
+  #channel: RoomChannel
+  #speaker: RoomSpeaker
+  #over = false
+
+  constructor(options: TerminalOptions) {
+    this.#options = options
+    this.#paint = painter(options.colours)
+    const [first] = options.room.channels
+    const speaker = first?.speakers[0]
+    if (first === undefined || speaker === undefined)
+      throw new TypeError('the room has no channel with a speaker')
+    this.#channel = first
+    this.#speaker = speaker
+    this.#lines = createInterface({
+      input: options.input,
+      ...(options.interactive ? { output: options.output } : {}),
+      terminal: options.interactive,
+    })
+    this.#lines.on('line', (line) => this.#take(line.trim()))
+    this.#lines.on('SIGINT', () => options.onQuit())
+    this.#lines.on('close', () => this.#over || options.onQuit())
+    this.#ends = [
+      options.room.subscribe((event) => event.type === 'entry' && this.#show(event.entry)),
+      options.ledger.onChange((receipt) => this.#settle(receipt)),
+    ]
+    this.#prompt()
+  }
+
+  print(line: string): void {
+    const { interactive, output } = this.#options
+    output.write(interactive ? `\r\u001b[J${line}\n` : `${line}\n`)
+    if (interactive && !this.#over) this.#lines.prompt(true)
+  }
+
+  close(): void {
+    if (this.#over) return
+    this.#over = true
+    for (const end of this.#ends) end()
+    this.#lines.close()
+  }
+
+  #take(line: string): void {
+    const [, command, argument = ''] = /^\/(\S*)\s*(.*)$/.exec(line) ?? []
+    if (line !== '') {
+      try {
+        if (command === undefined) this.#say(line)
+        else this.#obey(command, argument)
+      } catch (error) {
+        if (!BotError.isInstance(error) && !CredentialError.isInstance(error)) throw error
+        this.print(this.#paint('red', error.message))
+      }
+    }
+    if (!this.#over) this.#prompt()
+  }
+
+  #obey(command: string, argument: string): void {
+    const commands: Record<string, () => void> = {
+      channel: () => this.#goTo(argument),
+      speaker: () => this.#speakAs(argument),
+      key: () => this.print(this.#payer()),
+      stop: () => this.#options.stop(this.#channel.key) || this.print('Nothing runs here.'),
+      quit: () => this.#options.onQuit(),
+      help: () => this.print(HELP),
+    }
+    const known = Object.hasOwn(commands, command) ? commands[command] : undefined
+    if (known === undefined) this.print(`There is no command /${plain(command)}.\n${HELP}`)
+    else known()
+  }
+
+  #say(text: string): void {
+    this.#options.room.post({ channel: this.#channel.key, speakerId: this.#speaker.id, text })
+  }
+
+  #goTo(name: string): void {
+    const { channels } = this.#options.room
+    const found = channels.find(({ key, title }) => key === name || title === name)
+    if (found === undefined) {
+      if (name !== '') this.print(`There is no channel ${plain(name)}.`)
+      for (const { title, about } of channels) this.print(`  ${title.padEnd(8)} ${this.#paint('dim', about)}`)
+      return
+    }
+    this.#channel = found
+    this.#speaker =
+      found.speakers.find(({ id }) => id === this.#speaker.id) ?? found.speakers[0] ?? this.#speaker
+  }
+
+  #speakAs(name: string): void {
+    const { speakers } = this.#channel
+    const found = speakers.find((one) => one.id === name || one.name.toLowerCase() === name.toLowerCase())
+    if (found !== undefined) this.#speaker = found
+    else this.print(`In ${this.#channel.title} speak: ${speakers.map((one) => one.name).join(', ')}.`)
+  }
+
+  #payer(): string {
+    const told = this.#options.explain({ channel: this.#channel.key, speaker: this.#speaker })
+    if (told.rule === undefined) return 'Nobody pays here: no rule matches, and the call will be refused.'
+    if (told.fingerprint === undefined) return `The rule for ${told.rule} leads to no key (${told.source}).`
+    return `The rule for ${told.rule} pays: ${told.source}, key ${short(told.fingerprint)}.`
+  }
+
+  #show(entry: RoomEntry): void {
+    const own = entry.kind === 'message'
+    if (own && this.#options.interactive && entry.channel === this.#channel.key) {
+      if (entry.speakerId === this.#speaker.id) return
+    }
+    const place = this.#paint('dim', `${entry.channel} `)
+    const author = this.#paint(own ? 'bold' : 'cyan', `${plain(entry.author)}:`)
+    this.print(`${place}${author} ${plain(entry.text)}`)
+  }
+
+  #settle(receipt: Receipt): void {
+    if (receipt.state !== 'settled') return
+    const paid = receipt.payments.map(({ rule, fingerprint }) =>
+      rule === undefined ? `key ${short(fingerprint)}` : `${rule}, key ${short(fingerprint)}`,
+    )
+    const place = receipt.driver === 'docker' ? 'container' : 'no container'
+    const facts = [paid.join(' and ') || 'nobody paid', `${receipt.durationMs} ms`, place]
+    if (receipt.ok === false)
+      facts.push(`${receipt.category ?? 'failed'}: ${plain(receipt.cause ?? 'no cause')}`)
+    this.print(
+      this.#paint(receipt.ok === false ? 'yellow' : 'dim', `${receipt.channel} ${facts.join(' · ')}`),
+    )
+  }
+
+  #prompt(): void {
+    if (!this.#options.interactive) return
+    this.#lines.setPrompt(`${this.#paint('green', `${this.#channel.title}/${this.#speaker.name}`)}> `)
+    this.#lines.prompt()
+  }
+}
+
+function short(fingerprint: string): string {
+  return fingerprint.slice(0, 8)
+}

@@ -1,0 +1,126 @@
+import { CredentialError } from '@sandbox/credential-scope'
+import { Hono } from 'hono'
+import { bodyLimit } from 'hono/body-limit'
+import { BotError } from '../../errors.ts'
+import type { Explain, Ledger } from '../../ledger.ts'
+import type { Room } from '../room.ts'
+import { eventFeed } from './event-feed.ts'
+import { pageFiles } from './page-files.ts'
+import { loopbackHost, pageHeaders, refusal, sameOrigin, tokenGuard } from './request-guard.ts'
+
+/** A message has at most 32,000 UTF-16 code units, as JSON at most six bytes each. */
+const BODY_BYTES = 256 * 1024
+
+/** Where the workers run, as the page shows it. */
+export interface DriverState {
+  readonly kind: 'docker' | 'process'
+  /** `none` is shown as a loud banner. */
+  readonly isolation: 'container' | 'none'
+}
+
+/** What the page is a view of. */
+export interface WebAppOptions {
+  readonly room: Room
+  readonly ledger: Ledger
+  readonly explain: Explain
+  readonly driver: DriverState
+  /** Ends the turn that runs in a channel; false when none does. */
+  readonly stop: (channel: string) => boolean
+  /** Of this start; carried by every request to `/api/`. */
+  readonly token: string
+}
+
+/**
+ * The page and its four routes. Everything is checked in one order: host name, origin, token, size, content.
+ */
+export function webApp(options: WebAppOptions): Hono {
+  const app = new Hono()
+  app.use(pageHeaders, loopbackHost)
+  app.use('/api/*', sameOrigin, tokenGuard(options.token))
+  app.use(
+    '/api/*',
+    bodyLimit({
+      maxSize: BODY_BYTES,
+      onError: (context) => context.json(refusal('body_too_large', 'The message is too long.'), 413),
+    }),
+  )
+  for (const file of pageFiles()) {
+    app.get(file.path, (context) => context.body(file.body, 200, { 'content-type': file.type }))
+  }
+  app.get('/api/events', () => feed(options))
+  app.get('/api/key', (context) => {
+    const { channel = '', speaker = '' } = context.req.query()
+    return context.json(keyOf(options, channel, speaker))
+  })
+  app.post('/api/messages', async (context) => {
+    const said = message(await json(context.req.raw))
+    if (said === undefined) {
+      return context.json(refusal('body_invalid', 'channel, speaker and text are strings.'), 400)
+    }
+    return context.json(options.room.post(said), 202)
+  })
+  app.post('/api/stop', async (context) => {
+    const body = await json(context.req.raw)
+    const channel = typeof body?.channel === 'string' ? body.channel : ''
+    return context.json({ stopped: known(options.room, channel) && options.stop(channel) })
+  })
+  app.notFound((context) => context.json(refusal('not_found', 'There is nothing here.'), 404))
+  app.onError((error, context) =>
+    BotError.isInstance(error) && error.code === 'message'
+      ? context.json(refusal('message_refused', error.message), 422)
+      : context.json(refusal('internal', 'The page failed.'), 500),
+  )
+  return app
+}
+
+function feed({ room, ledger, driver }: WebAppOptions): Response {
+  return eventFeed((send) => {
+    send('snapshot', {
+      driver,
+      channels: room.channels,
+      entries: room.entries(),
+      typing: room.typing(),
+      receipts: ledger.recent(),
+    })
+    const ends = [
+      room.subscribe((event) => send(event.type, event)),
+      ledger.onChange((receipt) => send('turn', { receipt })),
+    ]
+    return () => {
+      for (const end of ends) end()
+    }
+  })
+}
+
+function keyOf({ room, explain }: WebAppOptions, channel: string, speakerId: string): object {
+  const speaker = room.channels
+    .find((known) => known.key === channel)
+    ?.speakers.find((known) => known.id === speakerId)
+  if (speaker === undefined) throw new BotError('message', 'There is no such channel or speaker.')
+  try {
+    const { rule, source, fingerprint } = explain({ channel, speaker })
+    return { rule: rule ?? null, source: source ?? null, fingerprint: fingerprint ?? null }
+  } catch (error) {
+    if (!CredentialError.isInstance(error)) throw error
+    return { rule: null, source: null, fingerprint: null, problem: error.message }
+  }
+}
+
+function known(room: Room, channel: string): boolean {
+  return room.channels.some((one) => one.key === channel)
+}
+
+async function json(request: Request): Promise<Record<string, unknown> | undefined> {
+  try {
+    const value: unknown = await request.json()
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function message(body: Record<string, unknown> | undefined) {
+  const { channel, speaker, text } = body ?? {}
+  if (typeof channel !== 'string' || typeof speaker !== 'string' || typeof text !== 'string') return undefined
+  return { channel, speakerId: speaker, text }
+}

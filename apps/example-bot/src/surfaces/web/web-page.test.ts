@@ -1,0 +1,332 @@
+import { type IncomingMessage, request } from 'node:http'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { Ledger } from '../../ledger.ts'
+import { Room } from '../room.ts'
+import { openWebPage, type WebPage } from './web-page.ts'
+
+const CHANNELS = [
+  { key: 'demo:a', title: 'a', about: '', speakers: [{ id: 'u-1', name: 'Ann' }] },
+  { key: 'demo:b', title: 'b', about: '', speakers: [{ id: 'u-1', name: 'Ann' }] },
+] as const
+
+interface Answer {
+  readonly status: number
+  readonly headers: IncomingMessage['headers']
+  readonly text: string
+}
+
+let page: WebPage
+let room: Room
+let ledger: Ledger
+let stopped: string[]
+
+const explain = ({ channel }: { channel: string }) =>
+  channel === 'demo:a'
+    ? { rule: 'channel demo:a', source: 'file:./a.key', fingerprint: 'aabbccdd' }
+    : { rule: undefined, source: undefined, fingerprint: undefined }
+
+beforeEach(async () => {
+  stopped = []
+  ledger = new Ledger({ explain })
+  room = new Room({ prefix: 'demo', channels: CHANNELS, turnOf: (channel) => ledger.latest(channel)?.turnId })
+  await room.start(async (message) => {
+    const turn = {
+      turnId: message.messageId,
+      channel: message.channel,
+      speaker: { id: message.authorId, name: message.authorName },
+      driver: 'process' as const,
+      durationMs: 7,
+    }
+    ledger.onTurn({ ...turn, state: 'admitted' })
+    const typed = room.startTyping(message.channel)
+    ledger.onCall({
+      callId: '1',
+      turnId: message.messageId,
+      scope: { channel: message.channel, speaker: turn.speaker },
+      route: 'model',
+      status: 200,
+      reason: 'ok',
+      requestBytes: 1,
+      answerBytes: 1,
+      durationMs: 1,
+      droppedFields: [],
+      fingerprint: 'aabbccdd',
+      usage: { inputTokens: 2, outputTokens: 3 },
+    })
+    typed()
+    await room.sendReply(message.channel, { chunks: [`you said ${message.text}`] })
+    ledger.onTurn({ ...turn, state: 'settled', ok: true })
+  })
+  page = await openWebPage({
+    room,
+    ledger,
+    explain,
+    driver: { kind: 'process', isolation: 'none' },
+    stop: (channel) => stopped.push(channel) > 0,
+    port: 0,
+  })
+})
+
+afterEach(() => page.close())
+
+function call(
+  path: string,
+  options: { method?: string; headers?: object; body?: string } = {},
+): Promise<Answer> {
+  return new Promise((done, fail) => {
+    const sent = request(
+      {
+        host: '127.0.0.1',
+        port: page.port,
+        path,
+        method: options.method ?? 'GET',
+        headers: { ...options.headers },
+        agent: false,
+      },
+      async (incoming) => {
+        const chunks: Buffer[] = []
+        for await (const chunk of incoming) chunks.push(chunk as Buffer)
+        done({
+          status: incoming.statusCode ?? 0,
+          headers: incoming.headers,
+          text: Buffer.concat(chunks).toString('utf8'),
+        })
+      },
+    )
+    sent.on('error', fail)
+    sent.end(options.body)
+  })
+}
+
+const token = () => ({ 'x-demo-token': page.token })
+const post = (path: string, body: unknown, headers: object = token()) =>
+  call(path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  })
+const say = (text: string, headers?: object) =>
+  post('/api/messages', { channel: 'demo:a', speaker: 'u-1', text }, headers)
+
+/** Reads events from the page as a browser does, until `enough`. */
+async function events(
+  enough: (type: string, data: Record<string, unknown>) => boolean,
+  begin?: () => unknown,
+) {
+  const response = await fetch(`http://127.0.0.1:${page.port}/api/events`, { headers: token() })
+  expect(response.headers.get('content-type')).toBe('text/event-stream')
+  const seen: { type: string; data: Record<string, unknown> }[] = []
+  let text = ''
+  for await (const chunk of response.body ?? []) {
+    text += new TextDecoder().decode(chunk)
+    const blocks = text.split('\n\n')
+    text = blocks.pop() ?? ''
+    for (const block of blocks) {
+      const [, type = '', data = ''] = /^event: (.*)\ndata: (.*)$/.exec(block) ?? []
+      const value = JSON.parse(data) as Record<string, unknown>
+      seen.push({ type, data: value })
+      if (type === 'snapshot') await begin?.()
+      if (enough(type, value)) return seen
+    }
+  }
+  return seen
+}
+
+describe('what the page serves', () => {
+  test.each(['/', '/page.css', '/page.js', '/view.js', '/feed.js', '/icon.svg'])(
+    '%s carries a policy without inline scripts and styles',
+    async (path) => {
+      const answer = await call(path)
+      expect(answer.status).toBe(200)
+      const policy = String(answer.headers['content-security-policy'])
+      expect(policy).toContain("default-src 'none'")
+      expect(policy).toContain("script-src 'self'")
+      expect(policy).toContain("frame-ancestors 'none'")
+      expect(policy).not.toMatch(/unsafe|\*|data:|http/)
+      expect(answer.headers['x-content-type-options']).toBe('nosniff')
+      expect(answer.headers['referrer-policy']).toBe('no-referrer')
+      expect(answer.headers['cache-control']).toBe('no-store')
+    },
+  )
+
+  test('the page itself holds no token, no inline script and no inline style', async () => {
+    const { text } = await call('/')
+    expect(text).not.toContain(page.token)
+    expect(text).not.toMatch(/<script(?![^>]*\bsrc=)|<style|\sstyle=|\son[a-z]+=/)
+    expect(text).toContain('This is no sandbox.')
+  })
+
+  test('refusals carry the policy too', async () => {
+    for (const answer of [await call('/nothing'), await call('/api/events'), await call('/../errors.ts')]) {
+      expect(answer.status).toBeGreaterThanOrEqual(400)
+      expect(answer.headers['content-security-policy']).toContain("default-src 'none'")
+    }
+  })
+
+  test('it listens on loopback only, and its address keeps the token behind the #', () => {
+    expect(page.address).toBe(`http://127.0.0.1:${page.port}/#${page.token}`)
+    expect(page.token.length).toBeGreaterThanOrEqual(32)
+  })
+})
+
+describe('who may talk to it', () => {
+  test.each(['/api/events', '/api/key?channel=demo:a&speaker=u-1'])(
+    '%s without or with a wrong token is 403',
+    async (path) => {
+      expect((await call(path)).status).toBe(403)
+      const wrong = await call(path, { headers: { 'x-demo-token': `${page.token.slice(1)}x` } })
+      expect(wrong.status).toBe(403)
+      expect(JSON.parse(wrong.text).error.code).toBe('token_refused')
+    },
+  )
+
+  test('a message with a wrong token is 403 and reaches nobody', async () => {
+    expect((await say('hi', { 'x-demo-token': 'wrong' })).status).toBe(403)
+    expect(room.entries()).toEqual([])
+  })
+
+  test.each([
+    'evil.example',
+    'evil.example:80',
+    '127.0.0.1.evil.example',
+    '10.0.0.1',
+    'localhost.evil.example:1',
+  ])('a foreign host name is 403 on every path: "%s"', async (host) => {
+    for (const path of ['/', '/page.js', '/api/events']) {
+      const answer = await call(path, { headers: { host, ...token() } })
+      expect([400, 403]).toContain(answer.status)
+    }
+  })
+
+  test.each(['localhost', 'LOCALHOST:9999', '127.0.0.1:1', '[::1]:8080'])(
+    '%s is this machine',
+    async (host) => {
+      expect((await call('/', { headers: { host } })).status).toBe(200)
+    },
+  )
+
+  test.each([
+    { origin: 'https://evil.example' },
+    { origin: 'null' },
+    { origin: 'http://127.0.0.1:1' },
+    { 'sec-fetch-site': 'cross-site' },
+    { 'sec-fetch-site': 'same-site' },
+    { 'sec-fetch-site': 'none' },
+  ])('a message from another site is 403, even with the token: %o', async (headers) => {
+    const answer = await say('hi', { ...token(), ...headers })
+    expect(answer.status).toBe(403)
+    expect(JSON.parse(answer.text).error.code).toBe('origin_refused')
+    expect(room.entries()).toEqual([])
+  })
+
+  test('the page of this origin may', async () => {
+    const own = { origin: `http://127.0.0.1:${page.port}`, 'sec-fetch-site': 'same-origin' }
+    expect((await say('hi', { ...token(), ...own })).status).toBe(202)
+  })
+})
+
+describe('messages', () => {
+  test('one goes in and the reply comes out, with the turn and who paid', async () => {
+    const seen = await events(
+      (type, data) => type === 'turn' && (data.receipt as { state: string }).state === 'settled',
+      () => say('hello <b>&'),
+    )
+    expect(seen[0]).toMatchObject({
+      type: 'snapshot',
+      data: { driver: { kind: 'process', isolation: 'none' }, entries: [], channels: CHANNELS },
+    })
+    const entries = seen.filter(({ type }) => type === 'entry').map(({ data }) => data.entry)
+    expect(entries).toMatchObject([
+      { kind: 'message', author: 'Ann', channel: 'demo:a', text: 'hello <b>&' },
+      { kind: 'reply', channel: 'demo:a', text: 'you said hello <b>&' },
+    ])
+    const last = seen.at(-1)?.data.receipt
+    expect(last).toMatchObject({
+      ok: true,
+      turnId: (entries[1] as { turnId: string }).turnId,
+      payments: [{ fingerprint: 'aabbccdd', rule: 'channel demo:a', calls: 1 }],
+      modelCalls: 1,
+      tokens: { input: 2, output: 3 },
+    })
+  })
+
+  test('a page that comes later gets what was said', async () => {
+    await say('before')
+    const [snapshot] = await events((type) => type === 'snapshot')
+    expect(snapshot?.data.entries).toMatchObject([{ text: 'before' }, { text: 'you said before' }])
+    expect(snapshot?.data.receipts).toHaveLength(1)
+  })
+
+  test('a page that left is forgotten', async () => {
+    const left = new AbortController()
+    const response = await fetch(`http://127.0.0.1:${page.port}/api/events`, {
+      headers: token(),
+      signal: left.signal,
+    })
+    const reader = response.body?.getReader()
+    await reader?.read()
+    expect(room.listening).toBe(1)
+    left.abort()
+    await reader?.read().catch(() => undefined)
+    await expect.poll(() => room.listening).toBe(0)
+  })
+
+  test.each([
+    ['no JSON', '{', 400],
+    ['no object', 'null', 400],
+    ['missing text', { channel: 'demo:a', speaker: 'u-1' }, 400],
+    ['a number', { channel: 'demo:a', speaker: 'u-1', text: 7 }, 400],
+    ['blank', { channel: 'demo:a', speaker: 'u-1', text: ' \n' }, 422],
+    ['an unknown channel', { channel: 'demo:z', speaker: 'u-1', text: 'x' }, 422],
+    ['an unknown speaker', { channel: 'demo:a', speaker: 'u-9', text: 'x' }, 422],
+    ['too long', { channel: 'demo:a', speaker: 'u-1', text: 'x'.repeat(32_001) }, 422],
+    ['a huge body', { channel: 'demo:a', speaker: 'u-1', text: 'x'.repeat(300_000) }, 413],
+  ])('%s is refused and reaches nobody', async (_, body, status) => {
+    expect((await post('/api/messages', body)).status).toBe(status)
+    expect(room.entries()).toEqual([])
+  })
+
+  test('a closed bot refuses', async () => {
+    await room.stop()
+    expect((await say('hi')).status).toBe(422)
+  })
+
+  test('stop reaches the bot, for known channels only', async () => {
+    expect(JSON.parse((await post('/api/stop', { channel: 'demo:b' })).text)).toEqual({ stopped: true })
+    expect(JSON.parse((await post('/api/stop', { channel: 'demo:z' })).text)).toEqual({ stopped: false })
+    expect(stopped).toEqual(['demo:b'])
+  })
+
+  test('explains who pays, and says so when nobody does', async () => {
+    const ask = async (channel: string) =>
+      JSON.parse((await call(`/api/key?channel=${channel}&speaker=u-1`, { headers: token() })).text)
+    expect(await ask('demo:a')).toEqual({
+      rule: 'channel demo:a',
+      source: 'file:./a.key',
+      fingerprint: 'aabbccdd',
+    })
+    expect(await ask('demo:b')).toEqual({ rule: null, source: null, fingerprint: null })
+  })
+})
+
+describe('lifetime', () => {
+  test('a taken port is refused with what to do', async () => {
+    const options = {
+      room,
+      ledger,
+      explain,
+      driver: { kind: 'docker', isolation: 'container' },
+      stop: () => false,
+    } as const
+    await expect(openWebPage({ ...options, port: page.port })).rejects.toThrow(
+      `Port ${page.port} of 127.0.0.1 is taken: choose another with --port`,
+    )
+  })
+
+  test('closing ends open event streams', async () => {
+    const response = await fetch(`http://127.0.0.1:${page.port}/api/events`, { headers: token() })
+    await page.close()
+    await expect(response.text()).rejects.toThrow()
+    expect(room.listening).toBe(0)
+  })
+})
