@@ -88,8 +88,9 @@ function syncDirectory(path: string): void {
   }
 }
 
+/** Only has to be new, not secret: an existing name is refused by `O_EXCL`. `node:crypto` would cost 5 ms. */
 function randomSuffix(): string {
-  return crypto.randomUUID().replaceAll('-', '').slice(0, 12)
+  return Math.random().toString(36).slice(2, 12).padEnd(10, '0')
 }
 
 function isCode(error: unknown, code: string): boolean {
