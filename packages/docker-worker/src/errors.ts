@@ -54,3 +54,9 @@ export class DriverError extends Error {
     return value instanceof Error && (value as unknown as Record<symbol, unknown>)[BRAND] === true
   }
 }
+
+/** Throws `aborted` when the signal did; its reason is the `cause`. */
+export function stopIfAborted(signal: AbortSignal | undefined): void {
+  if (!signal?.aborted) return
+  throw new DriverError('aborted', 'Called off before it was done.', { cause: signal.reason })
+}

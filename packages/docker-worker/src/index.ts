@@ -3,6 +3,7 @@ export { engineSocketPath } from './host/container/engine-socket.ts'
 export { createDockerDriver } from './host/docker-driver.ts'
 export type { Driver, Worker, WorkerExit, WorkerSpec } from './host/driver.ts'
 export { buildImage } from './host/image/build-image.ts'
+export { createProcessDriver } from './host/process-driver.ts'
 export type {
   BuildImageOptions,
   BuiltImage,

@@ -1,6 +1,6 @@
 import { realpath } from 'node:fs/promises'
 import type { Posture } from '@sandbox/protocol'
-import { DriverError } from '../errors.ts'
+import { DriverError, stopIfAborted } from '../errors.ts'
 import type { DockerDriverOptions } from '../options.ts'
 import {
   checkApart,
@@ -11,7 +11,7 @@ import {
 import { createBoundedOutput } from './container/bounded-output.ts'
 import { connectEngine, type Engine, statusOf } from './container/docker-client.ts'
 import { sweepInstall } from './container/reconcile.ts'
-import { startContainer, stopIfAborted } from './container/sealed-container.ts'
+import { startContainer } from './container/sealed-container.ts'
 import { sealedCreateBody, sealedName } from './container/sealed-spec.ts'
 import type { Driver, Worker, WorkerSpec } from './driver.ts'
 import { engineFindings, imageFindings, requireFindings, runtimeOf } from './engine-check.ts'

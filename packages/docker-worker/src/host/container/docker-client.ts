@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
-import Docker from 'dockerode'
+import type Docker from 'dockerode'
 import { DriverError } from '../../errors.ts'
 import type { EngineAddress } from './engine-stream.ts'
 import { LABELS, type SealedCreateBody } from './sealed-spec.ts'
@@ -62,9 +62,9 @@ export interface Engine {
 /** Connects to the engine behind a local socket, and settles the API version. */
 export async function connectEngine(socketPath: string): Promise<Engine> {
   await requireSocket(socketPath)
-  const found = await bounded('version', CALL_MS, docker(socketPath).version())
+  const found = await bounded('version', CALL_MS, (await docker(socketPath)).version())
   const version = pickVersion(found.ApiVersion, found.MinAPIVersion)
-  return new DockerodeEngine({ socketPath, version: `v${version}` }, docker(socketPath, `v${version}`))
+  return new DockerodeEngine({ socketPath, version: `v${version}` }, await docker(socketPath, `v${version}`))
 }
 
 /** The status of the engine's answer that a `DriverError` came from. */
@@ -112,12 +112,16 @@ function translate(what: string, error: unknown): DriverError {
   })
 }
 
-/** Every option is given, so that nothing of the environment (`DOCKER_HOST` and its kin) is used. */
-function docker(socketPath: string, version?: string): Docker {
+/**
+ * Every option is given, so that nothing of the environment (`DOCKER_HOST` and its kin) is used. Loaded on first use:
+ * it brings 56 packages with it.
+ */
+async function docker(socketPath: string, version?: string): Promise<Docker> {
+  const { default: Dockerode } = await import('dockerode')
   const nothing = { host: undefined, port: undefined, ca: undefined, cert: undefined, key: undefined }
   const options = { ...nothing, socketPath, protocol: 'http', timeout: undefined, version }
   try {
-    return new Docker(options as Docker.DockerOptions)
+    return new Dockerode(options as Docker.DockerOptions)
   } catch (error) {
     const text = 'DOCKER_HOST or DOCKER_CERT_PATH in the environment cannot be read: unset them.'
     throw new DriverError('options_invalid', text, { cause: error })

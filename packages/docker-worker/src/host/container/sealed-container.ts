@@ -1,6 +1,6 @@
 import { constants } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
-import { DriverError } from '../../errors.ts'
+import { DriverError, stopIfAborted } from '../../errors.ts'
 import type { Worker, WorkerExit } from '../driver.ts'
 import type { BoundedOutput } from './bounded-output.ts'
 import { bounded, type ContainerState, type Engine, statusOf } from './docker-client.ts'
@@ -45,11 +45,6 @@ export async function startContainer(request: StartContainer): Promise<Worker> {
     watch?.exit.close()
     throw startFailure(error)
   }
-}
-
-/** Throws `aborted` when the signal did. */
-export function stopIfAborted(signal: AbortSignal | undefined): void {
-  if (signal?.aborted) throw new DriverError('aborted', 'The start was called off.', { cause: signal.reason })
 }
 
 function startFailure(error: unknown): unknown {

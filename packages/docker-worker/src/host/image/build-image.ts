@@ -1,13 +1,11 @@
-import { existsSync } from 'node:fs'
 import { Readable } from 'node:stream'
-import { fileURLToPath } from 'node:url'
-import { DriverError } from '../../errors.ts'
+import { DriverError, stopIfAborted } from '../../errors.ts'
 import type { BuildImageOptions, BuiltImage } from '../../options.ts'
 import { checkedImage, checkedSocket } from '../../resolve-options.ts'
 import { connectEngine, type Engine } from '../container/docker-client.ts'
-import { stopIfAborted } from '../container/sealed-container.ts'
+import { guestBundle, requireBundle } from './guest-bundle.ts'
 import { CONTENT_LABEL, type ImagePlan, planImage } from './image-archive.ts'
-import { findRuntime, requireBundle } from './runtime-files.ts'
+import { findRuntime } from './runtime-files.ts'
 
 /** The tag that everything of ours uses when none is given. */
 export const DEFAULT_TAG = 'sandbox-worker:latest'
@@ -69,11 +67,4 @@ async function load(
 function withVersion(tag: string): string {
   if (tag.includes('@')) throw new DriverError('options_invalid', 'tag has to be a name, not a digest.')
   return /:[^/]+$/.test(tag) ? tag : `${tag}:latest`
-}
-
-/** The sealed guest of this package: beside the built code, or below `dist` of a checkout. */
-export function guestBundle(): string {
-  const places = ['./guest/sealed.js', '../guest/sealed.js', '../../../dist/guest/sealed.js']
-  const paths = places.map((place) => fileURLToPath(new URL(place, import.meta.url)))
-  return paths.find((path) => existsSync(path)) ?? (paths.at(-1) as string)
 }

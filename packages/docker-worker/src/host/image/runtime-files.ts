@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { realpath, stat } from 'node:fs/promises'
+import { realpath } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { DriverError } from '../../errors.ts'
@@ -82,12 +82,4 @@ async function output(path: string, args: string[]): Promise<string> {
     const text = `"${basename(path)} ${args.join(' ')}" failed: the runtime does not run on this machine.`
     throw new DriverError('runtime_unsuitable', text, { cause })
   }
-}
-
-/** Checks that the guest program is there. Throws `bundle_missing`. */
-export async function requireBundle(path: string): Promise<string> {
-  const found = await stat(path).catch(() => undefined)
-  if (found?.isFile()) return realpath(path)
-  const text = `The guest program ${path} is not built. In a checkout: "pnpm run build:guest".`
-  throw new DriverError('bundle_missing', text)
 }

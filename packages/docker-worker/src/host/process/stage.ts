@@ -1,0 +1,90 @@
+import { createHash } from 'node:crypto'
+import { constants } from 'node:fs'
+import { access, chmod, copyFile, lstat, mkdir, readdir, realpath, rename, rm, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { DriverError } from '../../errors.ts'
+import type { WorkerUser } from '../../options.ts'
+import { requireBundle } from '../image/guest-bundle.ts'
+
+/** The two files that a worker process is started from. */
+export interface StagedPrograms {
+  readonly runtime: string
+  readonly bundle: string
+}
+
+/** Makes a directory of the host's, and refuses one that somebody else made. */
+export async function ownDirectory(path: string, mode: number): Promise<string> {
+  await mkdir(path, { recursive: true, mode })
+  const found = await lstat(path)
+  if (!found.isDirectory() || found.uid !== process.getuid?.()) {
+    throw new DriverError('options_invalid', `${path} has to be a directory of this account.`)
+  }
+  await chmod(path, mode)
+  return path
+}
+
+/** The programs where they are, for a worker of the host's own account. */
+export async function programsInPlace(runtime: string, bundle: string): Promise<StagedPrograms> {
+  return { runtime: await requireProgram(runtime), bundle: await requireBundle(bundle) }
+}
+
+/**
+ * Copies both programs into `directory`, readable for everybody: another account cannot read a checkout below a home
+ * of mode 0700. What is there already is used again; what is no longer used is deleted. Checks that `user` can reach
+ * the directory.
+ */
+export async function stagePrograms(
+  directory: string,
+  sources: StagedPrograms,
+  user: WorkerUser,
+): Promise<StagedPrograms> {
+  await requireReach(directory, user)
+  const { runtime, bundle } = await programsInPlace(sources.runtime, sources.bundle)
+  const staged = {
+    runtime: await stageFile(directory, runtime, '', 0o755),
+    bundle: await stageFile(directory, bundle, '.mjs', 0o644),
+  }
+  for (const name of await readdir(directory)) {
+    const path = join(directory, name)
+    if (path !== staged.runtime && path !== staged.bundle) await rm(path, { force: true, recursive: true })
+  }
+  return staged
+}
+
+async function stageFile(directory: string, source: string, ending: string, mode: number): Promise<string> {
+  const { size, mtimeMs, ino, dev } = await stat(source)
+  const name = createHash('sha256')
+    .update(JSON.stringify([source, size, mtimeMs, ino, dev]))
+    .digest('hex')
+  const target = join(directory, `${name.slice(0, 16)}${ending}`)
+  const there = await lstat(target).catch(() => undefined)
+  if (there?.isFile() && there.size === size) return target
+  const draft = `${target}.${process.pid}`
+  await copyFile(source, draft, constants.COPYFILE_FICLONE)
+  await chmod(draft, mode)
+  await rename(draft, target)
+  return target
+}
+
+async function requireProgram(path: string): Promise<string> {
+  try {
+    const real = await realpath(path)
+    await access(real, constants.X_OK)
+    return real
+  } catch (cause) {
+    throw new DriverError('runtime_unsuitable', `The runtime ${path} cannot be started.`, { cause })
+  }
+}
+
+/** Every directory on the way has to let the account pass. */
+async function requireReach(directory: string, user: WorkerUser): Promise<void> {
+  for (let path = await realpath(directory); ; path = dirname(path)) {
+    const { uid, gid, mode } = await stat(path)
+    const bit = uid === user.uid ? 0o100 : gid === user.gid ? 0o010 : 0o001
+    if ((mode & bit) === 0) {
+      const text = `The workers' account (uid ${user.uid}) cannot pass ${path}: use a run root elsewhere, or "chmod o+x ${path}".`
+      throw new DriverError('options_invalid', text)
+    }
+    if (path === dirname(path)) return
+  }
+}
