@@ -4,10 +4,14 @@ import { defineConfig } from 'vitest/config'
 const conditions = ['@sandbox/source', 'module', 'node', 'development|production']
 const workspaces = ['packages', 'apps'].flatMap((top) => readdirSync(top).map((name) => `${top}/${name}`))
 
+// A machine that counts names a file for the report; pnpm keeps --reporter for itself.
+const report = process.env.SANDBOX_TEST_REPORT
+
 export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   test: {
+    reporters: report ? ['default', ['json', { outputFile: report }]] : ['default'],
     testTimeout: 20_000,
     hookTimeout: 60_000,
     coverage: {
