@@ -1,3 +1,4 @@
+import { DriverError } from '@sandbox/docker-worker'
 import { describe, expect, test } from 'vitest'
 import { readConfig, USAGE } from './config.ts'
 import { BotError } from './errors.ts'
@@ -57,13 +58,17 @@ describe('command line', () => {
   })
 
   test('an engine of the environment is taken as configured, SANDBOX_DOCKER_SOCKET first', () => {
-    const both = { SANDBOX_DOCKER_SOCKET: '/a.sock', DOCKER_HOST: 'unix:///b.sock' }
-    expect(read('', both)).toMatchObject({
-      where: { engine: { name: 'SANDBOX_DOCKER_SOCKET', value: '/a.sock' } },
-    })
-    expect(read('', { DOCKER_HOST: 'unix:///b.sock', SANDBOX_DOCKER_SOCKET: '' })).toMatchObject({
-      where: { engine: { name: 'DOCKER_HOST', value: 'unix:///b.sock' } },
-    })
+    const host = 'unix:///b.sock'
+    const socket = (line: string, env: NodeJS.ProcessEnv) => {
+      const config = read(line, env)
+      return config.command === 'serve' ? config.where.engineSocket : undefined
+    }
+    expect(socket('', { SANDBOX_DOCKER_SOCKET: '/a.sock', DOCKER_HOST: host })).toBe('/a.sock')
+    expect(socket('', { SANDBOX_DOCKER_SOCKET: 'unix:///a.sock' })).toBe('/a.sock')
+    expect(socket('', { SANDBOX_DOCKER_SOCKET: '', DOCKER_HOST: host })).toBe('/b.sock')
+    expect(socket('--driver process', { DOCKER_HOST: 'tcp://10.0.0.1' })).toBeUndefined()
+    expect(() => read('', { SANDBOX_DOCKER_SOCKET: 'a.sock' })).toThrow('is an absolute path')
+    expect(() => read('', { DOCKER_HOST: 'tcp://10.0.0.1' })).toThrow(DriverError)
   })
 
   test.each([

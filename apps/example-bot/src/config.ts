@@ -1,4 +1,5 @@
-import { resolve } from 'node:path'
+import { isAbsolute, resolve } from 'node:path'
+import { engineSocketPath } from '@sandbox/docker-worker'
 import { BotError } from './errors.ts'
 
 /** Which driver runs the worker. `auto` is Docker when an engine answers, else a plain process, said aloud. */
@@ -7,8 +8,8 @@ export type DriverChoice = 'docker' | 'process' | 'auto'
 /** Where the worker runs, as asked for by flags and environment. */
 export interface DriverConfig {
   readonly driver: DriverChoice
-  /** An engine that was named by `SANDBOX_DOCKER_SOCKET` or `DOCKER_HOST`; it must answer then. */
-  readonly engine?: { readonly name: 'SANDBOX_DOCKER_SOCKET' | 'DOCKER_HOST'; readonly value: string }
+  /** The engine that `SANDBOX_DOCKER_SOCKET` or `DOCKER_HOST` names, as a path; it must answer then. */
+  readonly engineSocket?: string
   /** An image to use as it is, in place of one that is built. */
   readonly image?: string
 }
@@ -85,7 +86,8 @@ const ALLOWED: Readonly<Record<Config['command'], readonly string[]>> = {
 /**
  * Reads the command line and the environment: the only place that does.
  *
- * @throws BotError `usage`, with a sentence that names the flag or the word that is wrong.
+ * @throws BotError `usage`, with a sentence that names the flag or the word that is wrong; DriverError
+ * `engine_remote` when `DOCKER_HOST` names no local Unix socket.
  */
 export function readConfig(argv: readonly string[] = process.argv.slice(2), env = process.env): Config {
   const { words, flags } = split(argv)
@@ -170,12 +172,21 @@ function where(flags: Flags, env: NodeJS.ProcessEnv): DriverConfig {
   if (driver === 'process' && image !== undefined) {
     throw usage('--image does not go with --driver process: a plain process has no image.')
   }
-  const name = (['SANDBOX_DOCKER_SOCKET', 'DOCKER_HOST'] as const).find((key) => env[key])
+  const socket = driver === 'process' ? undefined : engineSocket(env)
   return {
     driver,
-    ...(name === undefined ? {} : { engine: { name, value: env[name] ?? '' } }),
+    ...(socket === undefined ? {} : { engineSocket: socket }),
     ...(typeof image === 'string' ? { image } : {}),
   }
+}
+
+function engineSocket(env: NodeJS.ProcessEnv): string | undefined {
+  const own = env.SANDBOX_DOCKER_SOCKET?.replace(/^unix:\/\//, '')
+  if (own) {
+    if (isAbsolute(own)) return own
+    throw new BotError('usage', `SANDBOX_DOCKER_SOCKET is an absolute path of a Unix socket, not "${own}".`)
+  }
+  return env.DOCKER_HOST ? engineSocketPath(env) : undefined
 }
 
 function port(flags: Flags): number {

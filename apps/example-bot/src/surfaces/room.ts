@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { TURN_TEXT_CHARS } from '@sandbox/protocol'
+import { limits } from '@sandbox/protocol'
 import type { ChannelKey, ChatSurface, InboundMessage, OutboundReply } from '@sandbox/roundtable-plugin'
 import { BotError } from '../errors.ts'
 
@@ -139,8 +139,8 @@ export class Room implements ChatSurface {
     const deliver = this.#deliver
     if (deliver === undefined) throw refuse('The bot is not running.')
     if (said.text.trim() === '') throw refuse('The message is empty.')
-    if (said.text.length > TURN_TEXT_CHARS) {
-      throw refuse(`The message has ${said.text.length} characters, ${TURN_TEXT_CHARS} at most.`)
+    if (said.text.length > limits.TURN_TEXT_CHARS) {
+      throw refuse(`The message has ${said.text.length} characters, ${limits.TURN_TEXT_CHARS} at most.`)
     }
     const waiting = this.#waiting.get(channel.key) ?? 0
     if (waiting >= WAITING_MESSAGES) throw refuse(`${waiting} messages wait for an answer here already.`)
