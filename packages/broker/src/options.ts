@@ -1,6 +1,15 @@
-import type { AuthSlot, CredentialGetter } from '@sandbox/credential-scope'
+import {
+  type AuthSlot,
+  CredentialError,
+  type CredentialGetter,
+  Secret,
+  snapshotScope,
+} from '@sandbox/credential-scope'
+import { limits, ROUTE_NAME, type ToolSpec } from '@sandbox/protocol'
 import type { CallEvent } from './engine/call/call-event.ts'
 import { BrokerError } from './engine/errors.ts'
+import { localSchema, schemaProblem } from './engine/tool-schema.ts'
+import { readEndpoint } from './engine/upstream/endpoint.ts'
 
 /** What a host tool learns about the call. Each call gets its own frozen copy. */
 export interface HostToolContext {
@@ -51,12 +60,143 @@ export interface BrokerOptions {
   onCall?(event: CallEvent): void
 }
 
+/** A host tool, checked and copied. */
+export interface ResolvedTool {
+  readonly spec: ToolSpec
+  readonly execute: HostTool['execute']
+}
+
+/** {@link BrokerOptions}, checked, with every default filled in. */
+export interface ResolvedOptions {
+  readonly endpoint: URL
+  readonly model: string
+  readonly apiKey: CredentialGetter
+  readonly tools: readonly ResolvedTool[]
+  readonly maxCalls: number
+  readonly maxOutputTokens: number
+  readonly authSlot: AuthSlot
+  readonly tokenLimitField: 'max_tokens' | 'max_completion_tokens'
+  readonly maxQueuedCalls: number
+  readonly onCall: ((event: CallEvent) => void) | undefined
+}
+
 /**
- * Checks options without opening anything or asking for a credential.
+ * Checks options without opening anything or asking for a credential, as `openSealedBroker` would.
  * @throws BrokerError `options_invalid`, naming the field.
  */
 export function checkBrokerOptions(options: BrokerOptions): void {
-  if (typeof options !== 'object' || options === null) {
-    throw new BrokerError('options_invalid', 'options: must be an object')
+  resolveOptions(options)
+  snapshotScope({ channel: 'sandbox:preflight', speaker: { id: 'preflight', name: '' } })
+}
+
+/**
+ * Checks options and fills in defaults.
+ * @throws BrokerError `options_invalid`, naming the field.
+ */
+export function resolveOptions(options: BrokerOptions): ResolvedOptions {
+  if (typeof options !== 'object' || options === null) throw invalid('options', 'must be an object')
+  const endpoint = readEndpoint(options.modelUrl, { allowHttp: options.allowHttp === true })
+  if ('problem' in endpoint) throw invalid('modelUrl', endpoint.problem)
+  const { model, apiKey, onCall, tokenLimitField = 'max_tokens' } = options
+  if (typeof model !== 'string' || model === '' || model.length > 256) {
+    throw invalid('model', 'must be a string of 1 to 256 characters')
   }
+  if (typeof apiKey !== 'function') throw invalid('apiKey', 'must be a function of the scope')
+  if (onCall !== undefined && typeof onCall !== 'function') throw invalid('onCall', 'must be a function')
+  if (tokenLimitField !== 'max_tokens' && tokenLimitField !== 'max_completion_tokens') {
+    throw invalid('tokenLimitField', 'must be max_tokens or max_completion_tokens')
+  }
+  return {
+    endpoint: endpoint.url,
+    model,
+    apiKey,
+    tools: readTools(options.tools ?? []),
+    maxCalls: readCount('maxCalls', options.maxCalls ?? 48, 1, 1000),
+    maxOutputTokens: readCount('maxOutputTokens', options.maxOutputTokens ?? 4096, 1, 32_768),
+    authSlot: readSlot(options.authSlot ?? { kind: 'bearer' }, endpoint.url),
+    tokenLimitField,
+    maxQueuedCalls: readCount('maxQueuedCalls', options.maxQueuedCalls ?? 4, 0, 64),
+    onCall: onCall === undefined ? undefined : (event) => onCall.call(options, event),
+  }
+}
+
+function readTools(tools: readonly HostTool[]): ResolvedTool[] {
+  if (!Array.isArray(tools)) throw invalid('tools', 'must be an array')
+  if (tools.length > limits.MODEL_TOOLS) throw invalid('tools', `has more than ${limits.MODEL_TOOLS} entries`)
+  const names = new Set<string>()
+  const resolved = tools.map((tool: HostTool, index) => {
+    const found = readTool(tool, `tools[${index}]`)
+    if (names.has(found.spec.name)) throw invalid(`tools[${index}].name`, `"${found.spec.name}" is taken`)
+    names.add(found.spec.name)
+    return found
+  })
+  const size = Buffer.byteLength(JSON.stringify(resolved.map((tool) => tool.spec)))
+  if (size > limits.TOOL_SPECS_BYTES) {
+    throw invalid('tools', `their descriptions are ${size} bytes as JSON, ${limits.TOOL_SPECS_BYTES} at most`)
+  }
+  return resolved
+}
+
+function readTool(tool: HostTool, where: string): ResolvedTool {
+  if (typeof tool !== 'object' || tool === null) throw invalid(where, 'must be an object')
+  const { name, description, parameters } = tool
+  if (typeof name !== 'string' || !ROUTE_NAME.test(name)) {
+    throw invalid(`${where}.name`, 'must match [a-z][a-z0-9_]{0,47}')
+  }
+  if (typeof description !== 'string' || description.length > 8192) {
+    throw invalid(`${where}.description`, 'must be a string of at most 8192 characters')
+  }
+  if (typeof tool.execute !== 'function') throw invalid(`${where}.execute`, 'must be a function')
+  if (typeof parameters !== 'object' || parameters === null || Array.isArray(parameters)) {
+    throw invalid(`${where}.parameters`, 'must be a JSON Schema object')
+  }
+  const problem = schemaProblem(parameters)
+  if (problem !== undefined) throw invalid(`${where}.parameters`, problem)
+  return {
+    spec: { name, description, parameters: plainCopy(localSchema(parameters).schema, `${where}.parameters`) },
+    execute: (input, context) => tool.execute(input, context),
+  }
+}
+
+/** What JSON makes of a value: later changes of the original do not reach the copy. */
+function plainCopy(value: unknown, where: string): Record<string, unknown> {
+  try {
+    return JSON.parse(JSON.stringify(value)) as Record<string, unknown>
+  } catch (cause) {
+    throw new BrokerError('options_invalid', `${where}: is no plain JSON`, { cause })
+  }
+}
+
+function readCount(name: string, value: number, least: number, most: number): number {
+  if (Number.isSafeInteger(value) && value >= least && value <= most) return value
+  throw invalid(name, `must be a whole number from ${least} to ${most}`)
+}
+
+const SLOTS = new Set(['bearer', 'header', 'query', 'basic'])
+const OWN_HEADERS =
+  /^(accept.*|connection|content-.*|cookie|expect|host|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/i
+
+/** Tries the slot with a value that is no credential. */
+function readSlot(slot: AuthSlot, url: URL): AuthSlot {
+  if (typeof slot !== 'object' || slot === null || !SLOTS.has(slot.kind)) {
+    throw invalid('authSlot.kind', 'must be bearer, header, query or basic')
+  }
+  if (slot.kind === 'header' && typeof slot.name === 'string' && OWN_HEADERS.test(slot.name)) {
+    throw invalid('authSlot.name', `"${slot.name}" is not for credentials`)
+  }
+  if (slot.kind === 'query' && (typeof slot.name !== 'string' || slot.name === '')) {
+    throw invalid('authSlot.name', 'must be the name of a query parameter')
+  }
+  const copy = Object.freeze({ ...slot })
+  try {
+    new Secret({ token: 'sandbox-preflight', origin: url.origin }).applyTo({}, new URL(url), copy)
+  } catch (cause) {
+    if (!(cause instanceof TypeError) && !CredentialError.isInstance(cause)) throw cause
+    throw new BrokerError('options_invalid', `authSlot: ${cause.message}`, { cause })
+  }
+  return copy
+}
+
+function invalid(field: string, problem: string): BrokerError {
+  return new BrokerError('options_invalid', `${field}: ${problem}`)
 }

@@ -1,8 +1,17 @@
-import type { ToolSpec } from '@sandbox/protocol'
+import { limits, SEALED_PLACEHOLDER, type ToolSpec, TURN_NONCE_HEADER } from '@sandbox/protocol'
+import type { BrokerHandler } from './engine/call/exchange.ts'
+import { type CallEngine, handleCall } from './engine/call/handle-call.ts'
+import { type HeadPolicy, SEALED_HEADERS } from './engine/call/request-head.ts'
+import type { RouteTable } from './engine/call/route.ts'
 import { BrokerError } from './engine/errors.ts'
-import type { BoundTurn, TurnInput } from './engine/turn/turn-binding.ts'
-import type { WorkerDesk } from './engine/turn/worker-desk.ts'
-import { type BrokerOptions, checkBrokerOptions } from './options.ts'
+import { LISTENER_LIMITS, type SocketOwner, UnixListener } from './engine/listener/unix-listener.ts'
+import { handleWebRequest } from './engine/listener/web-adapter.ts'
+import { type BoundTurn, TurnBinding, type TurnInput } from './engine/turn/turn-binding.ts'
+import { SealedDesk, type WorkerDesk } from './engine/turn/worker-desk.ts'
+import { workerRoutes } from './engine/turn/worker-routes.ts'
+import { type BrokerOptions, type ResolvedOptions, resolveOptions } from './options.ts'
+import { modelRoute } from './routes/model-route.ts'
+import { toolRoute } from './routes/tool-route.ts'
 
 /** The host side of one sealed worker. */
 export interface SealedBroker extends AsyncDisposable {
@@ -11,28 +20,137 @@ export interface SealedBroker extends AsyncDisposable {
   readonly toolSpecs: readonly ToolSpec[]
   /**
    * Opens the worker's socket, mode 0600. `owner` gives it to another account. Rejects with
-   * {@link BrokerError} codes `socket_path_invalid`, `listen_failed`, `already_listening`, `closed`.
+   * {@link BrokerError} codes `socket_path_invalid`, `listen_failed`, `already_listening`.
    */
-  listen(socketPath: string, owner?: { readonly uid: number; readonly gid: number }): Promise<void>
+  listen(socketPath: string, owner?: SocketOwner): Promise<void>
   /** Answers one request without a socket. Never rejects. */
   handle(request: Request): Promise<Response>
   /**
-   * Admits the worker's turn. Throws {@link BrokerError} `already_bound` on a second bind, `turn_invalid`,
-   * `closed`; CredentialError `scope_invalid`.
+   * Admits the worker's turn. Throws {@link BrokerError} `already_bound` on a second bind, `turn_invalid`, and
+   * `second_hello` and the like when the worker is already discarded; CredentialError `scope_invalid`.
    */
   bind(turn: TurnInput): BoundTurn
   /**
-   * Ends the turn and closes the socket. Idempotent. `force` (default true) destroys connections; with false
-   * it waits until the guest closed them.
+   * Ends the turn and closes the socket. Idempotent. `force` (default true) ends calls and connections; with
+   * false, calls in flight may finish first.
    */
   stop(force?: boolean): Promise<void>
 }
 
+/** Times of a broker, in milliseconds. Fixed but in tests. */
+export interface SealedTimes {
+  readonly callMs: number
+  readonly pollMs: number
+  readonly leaseMs: number
+  readonly headersMs: number
+  /** What a connection gets beyond the longest call. */
+  readonly graceMs: number
+}
+
+const TIMES: SealedTimes = {
+  callMs: limits.SEALED_CALL_MS,
+  pollMs: limits.NEXT_POLL_MS,
+  leaseMs: limits.ACK_LEASE_MS,
+  headersMs: LISTENER_LIMITS.headersMs,
+  graceMs: LISTENER_LIMITS.requestMs - limits.SEALED_CALL_MS,
+}
+
 /**
- * Opens a broker for one sealed worker. Until `bind`, only worker routes answer.
+ * Opens a broker for one sealed worker and one turn. Until `bind`, only worker routes answer.
  * @throws BrokerError `options_invalid`
  */
 export function openSealedBroker(options: BrokerOptions): SealedBroker {
-  checkBrokerOptions(options)
-  throw new BrokerError('closed', 'not built yet')
+  return new OpenBroker(resolveOptions(options), { ...TIMES })
+}
+
+/** {@link openSealedBroker} with other times, and with or without a worker. For tests and the facade. */
+export function openBroker(
+  options: BrokerOptions,
+  { worker = true, times = {} }: { readonly worker?: boolean; readonly times?: Partial<SealedTimes> },
+): SealedBroker {
+  return new OpenBroker(resolveOptions(options), { ...TIMES, ...times }, worker)
+}
+
+class OpenBroker implements SealedBroker {
+  readonly desk: SealedDesk
+  readonly toolSpecs: readonly ToolSpec[]
+  readonly #turns: TurnBinding
+  readonly #listener: UnixListener
+  readonly #handler: BrokerHandler
+
+  constructor(options: ResolvedOptions, times: SealedTimes, worker = true) {
+    this.#turns = new TurnBinding({
+      limits: { maxCalls: options.maxCalls, concurrent: 1, queued: options.maxQueuedCalls },
+      once: true,
+      needsNonce: worker,
+    })
+    this.toolSpecs = options.tools.map((tool) => tool.spec)
+    this.desk = new SealedDesk({
+      mode: 'sealed',
+      pollMs: times.pollMs,
+      leaseMs: times.leaseMs,
+      onDiscard: () => this.#turns.release(),
+    })
+    const engine: CallEngine = {
+      routes: new Map([...callRoutes(options, times), ...(worker ? this.#workerRoutes(times) : [])]),
+      fallback: POLICY,
+      turns: this.#turns,
+      ...(options.onCall === undefined ? {} : { onCall: options.onCall }),
+    }
+    this.#handler = (request) => handleCall(engine, request)
+    this.#listener = new UnixListener(this.#handler, {
+      connections: LISTENER_LIMITS.connections,
+      headersMs: times.headersMs,
+      requestMs: Math.max(times.callMs, times.pollMs) + times.graceMs,
+    })
+  }
+
+  listen(socketPath: string, owner?: SocketOwner): Promise<void> {
+    return this.#listener.listen(socketPath, owner)
+  }
+
+  handle(request: Request): Promise<Response> {
+    return handleWebRequest(this.#handler, request)
+  }
+
+  bind(turn: TurnInput): BoundTurn {
+    if (this.desk.failure !== undefined) throw this.desk.failure
+    const bound = this.#turns.bind(turn)
+    const { turnId, nonce, scope } = bound
+    return { turnId, nonce, scope, release: () => bound.release() }
+  }
+
+  async stop(force = true): Promise<void> {
+    this.desk.close()
+    if (force) this.#turns.release()
+    await this.#listener.stop(force)
+    this.#turns.release()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop()
+  }
+
+  #workerRoutes(times: SealedTimes) {
+    return workerRoutes({
+      desk: this.desk,
+      placeholder: SEALED_PLACEHOLDER,
+      callMs: times.callMs,
+      pollMs: times.pollMs,
+    })
+  }
+}
+
+const POLICY: HeadPolicy = {
+  method: 'POST',
+  headers: new Set([...SEALED_HEADERS, TURN_NONCE_HEADER]),
+  placeholder: SEALED_PLACEHOLDER,
+}
+
+function callRoutes(options: ResolvedOptions, { callMs }: SealedTimes): RouteTable {
+  const common = { policy: POLICY, callMs }
+  return new Map([
+    ['/model', modelRoute(options, common)],
+    ...options.tools.map((tool) => [`/tools/${tool.spec.name}`, toolRoute(tool, common)] as const),
+  ])
 }

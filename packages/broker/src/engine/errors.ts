@@ -26,7 +26,7 @@ export type BrokerErrorCode =
   | 'aborted'
   | 'closed'
 
-const BRAND = Symbol.for('sandbox.BrokerError')
+const BRAND = Symbol.for('@sandbox/broker.BrokerError')
 
 /** The error of this package. Its message is for the operator; it never holds a credential or guest text. */
 export class BrokerError extends Error {
@@ -37,6 +37,7 @@ export class BrokerError extends Error {
   constructor(code: BrokerErrorCode, message: string, options?: ErrorOptions) {
     super(message, options)
     this.code = code
+    Object.defineProperty(this, BRAND, { value: true })
   }
 
   /** True for an error of this class, also when it comes from another copy of this package. */

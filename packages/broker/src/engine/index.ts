@@ -1,1 +1,32 @@
-export {}
+export { type CallEvent, type CallReason, CallRecord } from './call/call-event.ts'
+export { type CallSignal, type CallSignalSources, linkCallSignal, raceSignal } from './call/call-signal.ts'
+export { spendCredential } from './call/credential.ts'
+export type { BrokerAnswer, BrokerHandler, BrokerRequest } from './call/exchange.ts'
+export { jsonBytes } from './call/guest-answer.ts'
+export { type CallEngine, handleCall } from './call/handle-call.ts'
+export { parseObject, type ReadBodyOptions, readBody } from './call/read-body.ts'
+export { CallRefusal, type RefusalDetail } from './call/refusal.ts'
+export { type HeadPolicy, type RequestHead, SEALED_HEADERS } from './call/request-head.ts'
+export type { AdmittedCall, CallRoute, RouteTable, WorkerCall, WorkerRoute } from './call/route.ts'
+export { BrokerError, type BrokerErrorCode } from './errors.ts'
+export { checkSocketPath } from './listener/socket-path.ts'
+export {
+  LISTENER_LIMITS,
+  type ListenerLimits,
+  type SocketOwner,
+  UnixListener,
+} from './listener/unix-listener.ts'
+export { handleWebRequest } from './listener/web-adapter.ts'
+export { carriesSecret } from './reflection/scan-json.ts'
+export { localSchema, schemaProblem } from './tool-schema.ts'
+export {
+  type BoundTurn,
+  type Turn,
+  TurnBinding,
+  type TurnInput,
+  type TurnLimits,
+} from './turn/turn-binding.ts'
+export { type DeskOptions, type DeskTurn, SealedDesk, type WorkerDesk } from './turn/worker-desk.ts'
+export { type WorkerRouteOptions, workerRoutes } from './turn/worker-routes.ts'
+export { type EndpointOrProblem, readEndpoint } from './upstream/endpoint.ts'
+export { forwardJson, sharedAgent, type UpstreamCall } from './upstream/forward.ts'

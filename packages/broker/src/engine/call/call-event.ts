@@ -1,8 +1,10 @@
+import { randomUUID } from 'node:crypto'
 import type { SandboxCredentialScope } from '@sandbox/credential-scope'
 
 /** Why a call ended as it did. For the host only: the guest sees a shorter list of codes. */
 export type CallReason =
   | 'ok'
+  | 'request_invalid'
   | 'not_found'
   | 'header_refused'
   | 'credential_refused'
@@ -30,6 +32,7 @@ export type CallReason =
 
 /** Reasons that only a worker route has. */
 export type WorkerReason =
+  | 'worker_refused'
   | 'hello_invalid'
   | 'protocol_mismatch'
   | 'second_hello'
@@ -70,4 +73,43 @@ export interface CallEvent {
   readonly fingerprint?: string
   /** Tokens as the upstream counted them. */
   readonly usage?: { readonly inputTokens?: number; readonly outputTokens?: number }
+}
+
+/** The turn of a call, as far as its event needs it. */
+export interface EventTurn {
+  readonly turnId: string
+  readonly scope: SandboxCredentialScope
+}
+
+/** What is known about a call while it runs; routes fill in what they learn. */
+export class CallRecord {
+  readonly callId = randomUUID()
+  readonly #startedMs = performance.now()
+  route: CallRoute = 'unknown'
+  name: string | undefined
+  turn: EventTurn | undefined
+  requestBytes = 0
+  upstreamStatus: number | undefined
+  droppedFields: readonly string[] = []
+  fingerprint: string | undefined
+  usage: CallEvent['usage'] | undefined
+
+  /** The event of the ended call. */
+  toEvent(end: { status: number; reason: CallReason; answerBytes: number }): CallEvent {
+    const { callId, route, name, turn, requestBytes, upstreamStatus, droppedFields, fingerprint, usage } =
+      this
+    return {
+      callId,
+      ...(turn === undefined ? {} : { turnId: turn.turnId, scope: turn.scope }),
+      route,
+      ...(name === undefined ? {} : { name }),
+      ...end,
+      ...(upstreamStatus === undefined ? {} : { upstreamStatus }),
+      requestBytes,
+      durationMs: performance.now() - this.#startedMs,
+      droppedFields,
+      ...(fingerprint === undefined ? {} : { fingerprint }),
+      ...(usage === undefined ? {} : { usage }),
+    }
+  }
 }

@@ -1,4 +1,14 @@
-import type { SandboxCredentialScope } from '@sandbox/credential-scope'
+import { randomBytes, timingSafeEqual } from 'node:crypto'
+import {
+  createSecretMatcher,
+  type SandboxCredentialScope,
+  type Secret,
+  type SecretMatcher,
+  snapshotScope,
+} from '@sandbox/credential-scope'
+import { CallSlots, type LeaveSlot } from '../call/call-slots.ts'
+import { CallRefusal } from '../call/refusal.ts'
+import { BrokerError } from '../errors.ts'
 
 /** One admitted turn on a broker. */
 export interface BoundTurn {
@@ -13,11 +23,146 @@ export interface BoundTurn {
 
 /** What `bind` takes. */
 export interface TurnInput {
+  /** 1 to 64 characters. */
   readonly turnId: string
+  /** Copied at once: later changes of it do not reach the turn. */
   readonly context: {
     readonly channel: string
     readonly speaker: { readonly id: string; readonly name: string }
   }
   /** Ends the turn when it fires, as `release` does. */
   readonly signal: AbortSignal
+}
+
+/** What each turn of a broker may do. */
+export interface TurnLimits {
+  readonly maxCalls: number
+  /** Calls in flight at once. */
+  readonly concurrent: number
+  /** Calls that may wait for one in flight. */
+  readonly queued: number
+}
+
+/** A bound turn as the call pipeline sees it: identity, budget, slots, and the secrets that it has used. */
+export class Turn implements BoundTurn {
+  readonly turnId: string
+  readonly nonce = randomBytes(32).toString('hex')
+  readonly scope: SandboxCredentialScope
+  readonly #control = new AbortController()
+  readonly #slots: CallSlots
+  readonly #secrets = new Map<string, Secret>()
+  readonly #outer: AbortSignal
+  readonly #onOuter = () => this.release()
+  #callsLeft: number
+  #matcher: SecretMatcher | undefined
+
+  constructor(input: TurnInput, limits: TurnLimits) {
+    this.turnId = input.turnId
+    this.scope = snapshotScope(input.context)
+    this.#callsLeft = limits.maxCalls
+    this.#slots = new CallSlots(limits)
+    this.#outer = input.signal
+    this.#outer.addEventListener('abort', this.#onOuter)
+    if (this.#outer.aborted) this.release()
+  }
+
+  /** Fires when the turn is over. */
+  get signal(): AbortSignal {
+    return this.#control.signal
+  }
+
+  release(): void {
+    this.#outer.removeEventListener('abort', this.#onOuter)
+    this.#control.abort(new CallRefusal('turn_over'))
+  }
+
+  /**
+   * Spends one call of the budget and takes a slot, waiting in line for it if need be. A full line spends
+   * nothing; a call that leaves the line has spent its unit.
+   * @throws CallRefusal `busy`, `budget_spent`. Rejects with the signal's reason when that fires.
+   */
+  async enterCall(signal: AbortSignal): Promise<LeaveSlot> {
+    if (this.#slots.full) throw new CallRefusal('busy')
+    if (this.#callsLeft === 0) throw new CallRefusal('budget_spent')
+    this.#callsLeft -= 1
+    return this.#slots.enter(signal)
+  }
+
+  /** Keeps a secret that this turn spends, so that no later answer of the turn carries it. */
+  remember(secret: Secret): void {
+    if (this.#secrets.has(secret.fingerprint)) return
+    this.#secrets.set(secret.fingerprint, secret)
+    this.#matcher = undefined
+  }
+
+  /** Finds every secret that this turn has spent so far. */
+  get matcher(): SecretMatcher {
+    this.#matcher ??= createSecretMatcher(this.#secrets.values())
+    return this.#matcher
+  }
+}
+
+/** Which turn a broker works for. It starts with none: every call is refused. */
+export class TurnBinding {
+  readonly #limits: TurnLimits
+  readonly #once: boolean
+  readonly #needsNonce: boolean
+  #turn: Turn | undefined
+
+  constructor(options: {
+    readonly limits: TurnLimits
+    /** One turn for ever, or one after another. */
+    readonly once: boolean
+    /** False admits calls that carry no nonce: for a broker that has one turn and no worker. */
+    readonly needsNonce: boolean
+  }) {
+    this.#limits = options.limits
+    this.#once = options.once
+    this.#needsNonce = options.needsNonce
+  }
+
+  /**
+   * Admits a turn.
+   * @throws BrokerError `already_bound`, `turn_invalid`; CredentialError `scope_invalid`.
+   */
+  bind(input: TurnInput): Turn {
+    if (this.#turn !== undefined && (this.#once || !this.#turn.signal.aborted)) {
+      throw new BrokerError(
+        'already_bound',
+        this.#once ? 'This broker had its turn: open another one.' : 'A turn is bound: release it first.',
+      )
+    }
+    if (typeof input.turnId !== 'string' || !/^[\x21-\x7e]{1,64}$/.test(input.turnId)) {
+      throw new BrokerError('turn_invalid', 'turnId: must be 1 to 64 printable characters')
+    }
+    if (!(input.signal instanceof AbortSignal)) {
+      throw new BrokerError('turn_invalid', 'signal: must be an AbortSignal')
+    }
+    this.#turn = new Turn(input, this.#limits)
+    return this.#turn
+  }
+
+  /**
+   * The turn that a call belongs to: by its nonce, never by what happens to be bound.
+   * @throws CallRefusal `nonce_refused`, `turn_over`
+   */
+  admit(nonce: string | undefined): Turn {
+    const turn = this.#turn
+    if (turn === undefined) throw new CallRefusal('turn_over')
+    const free = nonce === undefined && !this.#needsNonce
+    if (!free && !sameText(nonce ?? '', turn.nonce)) throw new CallRefusal('nonce_refused')
+    if (turn.signal.aborted) throw new CallRefusal('turn_over')
+    return turn
+  }
+
+  /** Ends the bound turn, if there is one. */
+  release(): void {
+    this.#turn?.release()
+  }
+}
+
+/** Compares without telling by time how much was right. */
+export function sameText(given: string, expected: string): boolean {
+  const [a, b] = [Buffer.from(given), Buffer.from(expected)]
+  return a.byteLength === b.byteLength && timingSafeEqual(a, b)
 }

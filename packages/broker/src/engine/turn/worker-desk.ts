@@ -1,4 +1,20 @@
-import type { SealedOutcome, SealedTurn, WorkerHello } from '@sandbox/protocol'
+import { randomBytes } from 'node:crypto'
+import {
+  isSealedTurn,
+  isWorkerHello,
+  limits,
+  PROTOCOL_VERSION,
+  protocolMismatch,
+  readSealedResult,
+  type SealedOutcome,
+  type SealedTurn,
+  type WorkerHello,
+  type WorkerWelcome,
+} from '@sandbox/protocol'
+import { CallRefusal } from '../call/refusal.ts'
+import { BrokerError } from '../errors.ts'
+import { sameText } from './turn-binding.ts'
+import { TurnOffer } from './turn-offer.ts'
 
 /** A turn as the host hands it to the desk; the desk adds `protocol` and `remainingMs` when it is fetched. */
 export type DeskTurn = Omit<SealedTurn, 'remainingMs' | 'protocol'>
@@ -25,4 +41,234 @@ export interface WorkerDesk {
       readonly signal?: AbortSignal
     },
   ): Promise<SealedOutcome>
+}
+
+/** How a desk works. Times in milliseconds. */
+export interface DeskOptions {
+  readonly mode: WorkerHello['mode']
+  /** How long a poll is held. */
+  readonly pollMs: number
+  /** How long a delivered turn may stay unacknowledged. */
+  readonly leaseMs: number
+  /** Called once when the worker must be discarded. */
+  onDiscard(): void
+}
+
+/**
+ * The desk of one worker and one turn. Its host side is {@link WorkerDesk}; the other methods are what the worker
+ * routes do, and refuse with {@link CallRefusal}.
+ */
+export class SealedDesk implements WorkerDesk {
+  readonly #options: DeskOptions
+  readonly #nonce = randomBytes(32).toString('hex')
+  readonly #greeters = new Set<() => void>()
+  #hello: WorkerHello | undefined
+  #failure: BrokerError | undefined
+  #offer: TurnOffer | undefined
+  #polling = false
+  #reading = false
+  #wake: (() => void) | undefined
+
+  constructor(options: DeskOptions) {
+    this.#options = options
+  }
+
+  /** Why the worker is of no use any more; `undefined` while it is. */
+  get failure(): BrokerError | undefined {
+    return this.#failure
+  }
+
+  async hello(signal?: AbortSignal): Promise<WorkerHello> {
+    while (this.#failure === undefined && this.#hello === undefined) {
+      if (signal?.aborted) throw aborted(signal)
+      await this.#greeting(signal)
+    }
+    if (this.#hello === undefined || this.#failure !== undefined) throw this.#failure
+    return this.#hello
+  }
+
+  async deliver(
+    turn: DeskTurn,
+    options: { readonly deadline: number; readonly signal?: AbortSignal },
+  ): Promise<SealedOutcome> {
+    if (this.#failure !== undefined) throw this.#failure
+    if (this.#offer !== undefined) throw new BrokerError('already_bound', 'This worker had its turn.')
+    if (options.signal?.aborted) throw aborted(options.signal)
+    const offer = new TurnOffer(checkedTurn(turn), options.deadline)
+    this.#offer = offer
+    const onAbort = () => offer.fail(aborted(options.signal))
+    options.signal?.addEventListener('abort', onAbort)
+    this.#wake?.()
+    try {
+      return await offer.outcome
+    } finally {
+      options.signal?.removeEventListener('abort', onAbort)
+      this.#wake?.()
+    }
+  }
+
+  /** Ends everything: waits on both sides are over. Idempotent. */
+  close(): void {
+    this.#end(new BrokerError('closed', 'The broker was stopped.'))
+  }
+
+  /** Whether a hello may still come: before its body is read. A second one discards the worker. */
+  expectHello(): void {
+    if (this.#failure !== undefined) throw new CallRefusal('worker_over')
+    if (this.#hello === undefined) return
+    this.#discard(new BrokerError('second_hello', 'A second hello arrived: the worker is discarded.'))
+    throw new CallRefusal('second_hello')
+  }
+
+  /** Takes the worker's first message; `undefined` stands for a body that could not be read. */
+  takeHello(body: Record<string, unknown> | undefined): WorkerWelcome {
+    this.expectHello()
+    const version = body?.protocol
+    if (Number.isSafeInteger(version) && version !== PROTOCOL_VERSION) {
+      const protocol = version as number
+      this.#discard(new BrokerError('protocol_mismatch', protocolMismatch(protocol)))
+      throw new CallRefusal('protocol_mismatch', { protocol })
+    }
+    if (!isWorkerHello(body) || body.mode !== this.#options.mode) {
+      this.#discard(new BrokerError('hello_invalid', 'The first message of the worker was no valid hello.'))
+      throw new CallRefusal('hello_invalid')
+    }
+    this.#hello = body
+    this.#greet()
+    return { protocol: PROTOCOL_VERSION, workerNonce: this.#nonce }
+  }
+
+  /** Every worker route but hello: is this the worker, and is it still wanted? */
+  checkNonce(given: string | undefined): void {
+    if (this.#failure !== undefined) throw new CallRefusal('worker_over')
+    if (this.#hello === undefined || !sameText(given ?? '', this.#nonce)) {
+      throw new CallRefusal('worker_refused')
+    }
+  }
+
+  /** Waits for a turn to hand out. One waiter at a time. */
+  async next(signal: AbortSignal): Promise<SealedTurn> {
+    if (this.#polling) throw new CallRefusal('busy')
+    this.#polling = true
+    const endMs = performance.now() + this.#options.pollMs
+    try {
+      for (;;) {
+        const turn = this.#tryTake()
+        if (turn !== undefined) return turn
+        const leftMs = endMs - performance.now()
+        if (leftMs <= 0) throw new CallRefusal('no_turn')
+        await this.#change(
+          Math.min(leftMs, this.#offer?.leaseLeftMs(this.#options.leaseMs) ?? leftMs),
+          signal,
+        )
+      }
+    } finally {
+      this.#polling = false
+    }
+  }
+
+  /** The worker has the turn: it is not handed out again. */
+  acknowledge(turnId: unknown): void {
+    if (this.#offer?.acknowledge(turnId) !== true) throw new CallRefusal('turn_unknown')
+    this.#wake?.()
+  }
+
+  /** Before a result's body is read. The signal fires when the result is no longer wanted. */
+  beginResult(): { readonly signal: AbortSignal; end(): void } {
+    if (this.#offer?.awaitsResult !== true) throw new CallRefusal('result_refused')
+    if (this.#reading) throw new CallRefusal('busy')
+    this.#reading = true
+    return {
+      signal: this.#offer.signal,
+      end: () => {
+        this.#reading = false
+      },
+    }
+  }
+
+  /** Takes the worker's result. A body of a wrong shape leaves the turn pending. */
+  takeResult(body: Record<string, unknown>): void {
+    const result = readSealedResult(body)
+    if (result === undefined) throw new CallRefusal('body_invalid')
+    if (this.#offer?.settle(result.turnId, result.result) !== true) throw new CallRefusal('result_refused')
+  }
+
+  #tryTake(): SealedTurn | undefined {
+    if (this.#failure !== undefined || this.#offer?.signal.aborted) throw new CallRefusal('worker_over')
+    if (this.#offer?.acknowledged) throw new CallRefusal('turn_taken')
+    return this.#offer?.take(this.#options.leaseMs)
+  }
+
+  /** Waits until something changed, the time is over, or the signal fires: then it rejects. */
+  #change(ms: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const end = () => {
+        clearTimeout(timer)
+        signal.removeEventListener('abort', end)
+        this.#wake = undefined
+        if (signal.aborted) reject(signal.reason)
+        else resolve()
+      }
+      const timer = setTimeout(end, Math.ceil(ms))
+      signal.addEventListener('abort', end)
+      this.#wake = end
+      if (signal.aborted) end()
+    })
+  }
+
+  #greeting(signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve) => {
+      const end = () => {
+        signal?.removeEventListener('abort', end)
+        this.#greeters.delete(end)
+        resolve()
+      }
+      signal?.addEventListener('abort', end)
+      this.#greeters.add(end)
+    })
+  }
+
+  #greet(): void {
+    for (const wake of [...this.#greeters]) wake()
+  }
+
+  #discard(failure: BrokerError): void {
+    if (this.#end(failure)) this.#options.onDiscard()
+  }
+
+  #end(failure: BrokerError): boolean {
+    if (this.#failure !== undefined) return false
+    this.#failure = failure
+    this.#offer?.fail(failure)
+    this.#greet()
+    this.#wake?.()
+    return true
+  }
+}
+
+function checkedTurn(turn: DeskTurn): DeskTurn {
+  const { turnId, nonce, text, speaker, model, prompt, timeZone, reset, tools, mcp } = turn
+  const copy: DeskTurn = {
+    turnId,
+    nonce,
+    text,
+    speaker: { id: speaker?.id, name: speaker?.name },
+    model,
+    ...(prompt === undefined ? {} : { prompt }),
+    timeZone,
+    reset,
+    tools,
+    mcp,
+  }
+  const whole = { ...copy, protocol: PROTOCOL_VERSION, remainingMs: Number.MAX_SAFE_INTEGER }
+  if (!isSealedTurn(whole)) throw new BrokerError('turn_invalid', 'The turn has a wrong or missing field.')
+  const json = JSON.stringify(whole)
+  if (Buffer.byteLength(json) > limits.SEALED_TURN_BYTES) {
+    throw new BrokerError('turn_invalid', `The turn is over ${limits.SEALED_TURN_BYTES} bytes as JSON.`)
+  }
+  return JSON.parse(JSON.stringify(copy)) as DeskTurn
+}
+
+function aborted(signal: AbortSignal | undefined): BrokerError {
+  return new BrokerError('aborted', 'The wait was aborted.', { cause: signal?.reason })
 }

@@ -1,0 +1,40 @@
+import {
+  CredentialError,
+  type CredentialErrorCode,
+  type CredentialGetter,
+  resolveCredential,
+  type Secret,
+} from '@sandbox/credential-scope'
+import type { CallReason } from './call-event.ts'
+import { CallRefusal } from './refusal.ts'
+import type { AdmittedCall } from './route.ts'
+
+const REASONS: Partial<Record<CredentialErrorCode, Exclude<CallReason, 'ok'>>> = {
+  credential_missing: 'credential_missing',
+  credential_invalid: 'credential_invalid',
+  credential_origin: 'credential_invalid',
+}
+
+/**
+ * Asks which credential this call may spend, once, for the scope that the call was admitted under. From then on
+ * no answer of the turn may carry it.
+ * @throws CallRefusal `credential_missing`, `credential_error`, `credential_invalid`; when the call's signal fired
+ * first, the refusal is the signal's.
+ */
+export async function spendCredential(
+  call: AdmittedCall,
+  options: { readonly getter: CredentialGetter; readonly origin: string },
+): Promise<Secret> {
+  const { turn, signal, record } = call
+  try {
+    const secret = await resolveCredential({ ...options, scope: turn.scope, signal })
+    signal.throwIfAborted()
+    turn.remember(secret)
+    record.fingerprint = secret.fingerprint
+    return secret
+  } catch (cause) {
+    signal.throwIfAborted()
+    const code = CredentialError.isInstance(cause) ? cause.code : undefined
+    throw new CallRefusal((code && REASONS[code]) ?? 'credential_error', { cause })
+  }
+}

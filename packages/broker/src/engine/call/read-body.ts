@@ -1,0 +1,83 @@
+import { limits } from '@sandbox/protocol'
+import { raceSignal } from './call-signal.ts'
+import { CallRefusal } from './refusal.ts'
+
+/** How a body is read. */
+export interface ReadBodyOptions {
+  readonly body: AsyncIterable<Uint8Array>
+  /** As announced, in bytes. */
+  readonly contentLength: number | undefined
+  readonly limitBytes: number
+  readonly signal: AbortSignal
+}
+
+/**
+ * Reads a body into memory, never more of it than the limit. An announced length over the limit is refused
+ * before the first byte.
+ * @throws CallRefusal `body_too_large`; `body_invalid` when the body broke off or has another length than
+ * announced. Rejects with the signal's reason when that fires.
+ */
+export async function readBody(options: ReadBodyOptions): Promise<Uint8Array> {
+  const { body, contentLength, limitBytes, signal } = options
+  if (contentLength !== undefined && contentLength > limitBytes) throw new CallRefusal('body_too_large')
+  const chunks: Uint8Array[] = []
+  let size = 0
+  const reader = body[Symbol.asyncIterator]()
+  for (;;) {
+    const next = await raceSignal(readChunk(reader), signal)
+    if (next === undefined) break
+    size += next.byteLength
+    if (size > limitBytes) throw new CallRefusal('body_too_large')
+    chunks.push(next)
+  }
+  if (contentLength !== undefined && contentLength !== size) throw new CallRefusal('body_invalid')
+  return chunks.length === 1 ? (chunks[0] as Uint8Array) : Buffer.concat(chunks, size)
+}
+
+async function readChunk(reader: AsyncIterator<Uint8Array>): Promise<Uint8Array | undefined> {
+  try {
+    const next = await reader.next()
+    return next.done === true ? undefined : next.value
+  } catch (cause) {
+    throw new CallRefusal('body_invalid', { cause })
+  }
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: true })
+
+/**
+ * A JSON object from bytes: UTF-8, no array or other value at the top, nesting at most 64.
+ * @throws CallRefusal `body_invalid`
+ */
+export function parseObject(bytes: Uint8Array): Record<string, unknown> {
+  const value = parseJson(bytes)
+  if (typeof value !== 'object' || value === null || Array.isArray(value) || isDeep(value)) {
+    throw new CallRefusal('body_invalid')
+  }
+  return value as Record<string, unknown>
+}
+
+function parseJson(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(decoder.decode(bytes))
+  } catch {
+    // The parser's message quotes the body, so it is not kept.
+    throw new CallRefusal('body_invalid')
+  }
+}
+
+/** Whether a value nests deeper than {@link limits.JSON_DEPTH}. Nothing recurses. */
+function isDeep(root: object): boolean {
+  let level: object[] = [root]
+  for (let depth = 1; level.length > 0; depth += 1) {
+    if (depth > limits.JSON_DEPTH) return true
+    const below: object[] = []
+    for (const node of level) {
+      for (const child of Object.values(node)) {
+        if (typeof child === 'object' && child !== null) below.push(child)
+      }
+    }
+    level = below
+  }
+  return false
+}

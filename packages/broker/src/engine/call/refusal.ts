@@ -1,0 +1,24 @@
+import type { CallReason } from './call-event.ts'
+
+/** What a refusal can carry besides its reason. */
+export interface RefusalDetail extends ErrorOptions {
+  /** Whether the same call may work later. Omitted = as the reason says. */
+  readonly retry?: boolean
+  /** The worker's protocol version, for `protocol_mismatch`. */
+  readonly protocol?: number
+}
+
+/** Ends a call with a reason. Thrown inside the broker only; its `cause` stays on the host. */
+export class CallRefusal extends Error {
+  override readonly name = 'CallRefusal'
+  readonly reason: Exclude<CallReason, 'ok'>
+  readonly retry: boolean | undefined
+  readonly protocol: number | undefined
+
+  constructor(reason: Exclude<CallReason, 'ok'>, detail: RefusalDetail = {}) {
+    super(reason, detail)
+    this.reason = reason
+    this.retry = detail.retry
+    this.protocol = detail.protocol
+  }
+}

@@ -1,0 +1,96 @@
+import { BROKER_HOST } from '@sandbox/protocol'
+import type { BrokerRequest } from './exchange.ts'
+import { CallRefusal } from './refusal.ts'
+
+/** The parts of a request that the checks look at. */
+export interface RequestHead {
+  readonly method: string
+  /** The undecoded path. */
+  readonly path: string
+  /** Whether the target had a `?` or a `#`. */
+  readonly bare: boolean
+  /** Names in lower case. */
+  readonly headers: ReadonlyMap<string, string>
+  /** Names that came more than once. */
+  readonly repeated: ReadonlySet<string>
+  /** In bytes; `undefined` when the body's size was not announced. */
+  readonly contentLength: number | undefined
+}
+
+const ORIGIN_FORM = /^\/[\x21-\x7e]*$/
+const LENGTH = /^\d{1,15}$/
+
+/**
+ * Reads method, target and headers from the raw request. HTTP servers admit more than a broker wants: a target
+ * with a scheme and host in it, or a second `host` or `authorization`, of which each reader may pick another.
+ * @throws CallRefusal `request_invalid`
+ */
+export function readHead(request: BrokerRequest): RequestHead {
+  if (!ORIGIN_FORM.test(request.target)) throw new CallRefusal('request_invalid')
+  const headers = new Map<string, string>()
+  const repeated = new Set<string>()
+  for (let at = 0; at + 1 < request.rawHeaders.length; at += 2) {
+    const name = (request.rawHeaders[at] as string).toLowerCase()
+    if (headers.has(name)) repeated.add(name)
+    headers.set(name, request.rawHeaders[at + 1] as string)
+  }
+  if (repeated.has('host') || repeated.has('authorization')) throw new CallRefusal('request_invalid')
+  const length = headers.get('content-length')
+  if (length !== undefined && !LENGTH.test(length)) throw new CallRefusal('request_invalid')
+  const end = request.target.search(/[?#]/)
+  return {
+    method: request.method,
+    path: end === -1 ? request.target : request.target.slice(0, end),
+    bare: end === -1,
+    headers,
+    repeated,
+    contentLength: length === undefined ? undefined : Number(length),
+  }
+}
+
+/** What a sealed worker may send on any route. */
+export const SEALED_HEADERS: readonly string[] = [
+  'host',
+  'content-type',
+  'content-length',
+  'accept',
+  'accept-encoding',
+  'authorization',
+  'user-agent',
+]
+
+/** Which requests a route takes. */
+export interface HeadPolicy {
+  readonly method: 'GET' | 'POST'
+  /** Names in lower case; any other is refused, and so is a second one of the same name. */
+  readonly headers: ReadonlySet<string>
+  /** The placeholder that the worker holds in place of a credential. */
+  readonly placeholder: string
+}
+
+/** SB-06: the method, and no query or fragment. */
+export function checkMethod(head: RequestHead, policy: HeadPolicy): void {
+  if (head.method !== policy.method || !head.bare) throw new CallRefusal('not_found')
+}
+
+/** SB-07: only listed header names, each once. */
+export function checkHeaderNames(head: RequestHead, policy: HeadPolicy): void {
+  if (head.repeated.size > 0) throw new CallRefusal('header_refused')
+  for (const name of head.headers.keys()) {
+    if (!policy.headers.has(name)) throw new CallRefusal('header_refused')
+  }
+}
+
+/** SB-08: no credential but the placeholder. */
+export function checkPlaceholder(head: RequestHead, policy: HeadPolicy): void {
+  const given = head.headers.get('authorization')
+  if (given !== undefined && given !== `Bearer ${policy.placeholder}`) {
+    throw new CallRefusal('credential_refused')
+  }
+}
+
+/** SB-09: no host but `broker`. */
+export function checkHost(head: RequestHead): void {
+  const given = head.headers.get('host')
+  if (given !== undefined && given !== BROKER_HOST) throw new CallRefusal('host_refused')
+}

@@ -1,0 +1,54 @@
+import type { Turn } from '../turn/turn-binding.ts'
+import type { CallReason, CallRecord } from './call-event.ts'
+import type { BrokerRequest } from './exchange.ts'
+import type { HeadPolicy, RequestHead } from './request-head.ts'
+
+/** A call that passed every check before its body, and that body. */
+export interface AdmittedCall {
+  /** Whose call it is. Held from admission to the end, whatever is bound meanwhile. */
+  readonly turn: Turn
+  readonly body: Record<string, unknown>
+  /** Fires when the turn ends, the guest leaves, or the call's time is over. */
+  readonly signal: AbortSignal
+  /** What the host will learn. */
+  readonly record: CallRecord
+}
+
+/** A kind of call that reaches something outside the container. */
+export interface CallRoute {
+  readonly kind: 'model' | 'tool' | 'mcp'
+  /** The tool's name. */
+  readonly name?: string
+  readonly policy: HeadPolicy
+  readonly requestBytes: number
+  readonly answerBytes: number
+  /** Total time of a call, waiting in line included, in milliseconds. */
+  readonly callMs: number
+  /** The reason of an answer over `answerBytes`, or one that is no JSON. */
+  readonly unusable: Exclude<CallReason, 'ok'>
+  /** Does the call. The JSON value that it returns is scanned and bounded before the guest gets it. */
+  run(call: AdmittedCall): Promise<unknown>
+}
+
+/** A message of a worker to its desk. */
+export interface WorkerCall {
+  readonly request: BrokerRequest
+  readonly head: RequestHead
+  readonly record: CallRecord
+  /** Fires when the guest leaves or the message's time is over. */
+  readonly signal: AbortSignal
+}
+
+/** A route on which a worker reports. Needs no turn and no budget. */
+export interface WorkerRoute {
+  readonly kind: 'worker'
+  readonly name: string
+  readonly policy: HeadPolicy
+  /** Total time of a message, in milliseconds. */
+  readonly callMs: number
+  /** Answers with the JSON value that it returns. */
+  run(call: WorkerCall): Promise<unknown>
+}
+
+/** Routes by exact, undecoded path. A map, so that `constructor` is no route. */
+export type RouteTable = ReadonlyMap<string, CallRoute | WorkerRoute>
