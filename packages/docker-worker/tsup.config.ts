@@ -1,9 +1,10 @@
 import { defineConfig } from 'tsup'
 
 export default defineConfig({
-  entry: ['src/index.ts'],
+  entry: ['src/index.ts', 'src/cli.ts'],
   format: 'esm',
   target: 'es2023',
   sourcemap: true,
-  clean: true,
+  // The guest has a build of its own and may be in use.
+  clean: ['!guest/**'],
 })

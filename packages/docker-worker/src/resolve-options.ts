@@ -24,17 +24,22 @@ export interface ResolvedDockerOptions {
 
 /** Checks the options and fills in the defaults. Throws `options_invalid` naming the field. */
 export function resolveDockerOptions(options: DockerDriverOptions): ResolvedDockerOptions {
-  if (!INSTALL_ID.test(options.installId)) {
-    invalid('installId', 'has to be 8 to 128 characters of A-Z a-z 0-9 _ . -')
-  }
   return {
     image: checkedImage('image', options.image),
-    installId: options.installId,
+    installId: checkedInstallId(options.installId),
     user: checkedUser(options.user),
     engineSocket: checkedSocket(options.engineSocket),
     limits: resolveLimits(options.limits),
     scrub: options.scrub ? (text) => options.scrub?.(text) ?? '' : (text) => text,
   }
+}
+
+/** Checks an install id. */
+export function checkedInstallId(installId: string): string {
+  if (typeof installId !== 'string' || !INSTALL_ID.test(installId)) {
+    invalid('installId', 'has to be 8 to 128 characters of A-Z a-z 0-9 _ . -')
+  }
+  return installId
 }
 
 /** Fills in the limits' defaults. Throws `options_invalid` naming the field. */

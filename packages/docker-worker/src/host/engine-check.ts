@@ -7,8 +7,10 @@ import { RUNTIME_LABEL } from './image/image-archive.ts'
 export interface EngineFinding {
   readonly id: string
   readonly ok: boolean
-  /** What was found, and what to do when it is not ok. */
+  /** What was found. */
   readonly detail: string
+  /** What to do. Absent when it is ok. */
+  readonly mend?: string
   /** The code of the error that this finding is, when it is not ok. */
   readonly code: DriverErrorCode
 }
@@ -16,62 +18,64 @@ export interface EngineFinding {
 /** Says whether an engine would enforce the sealed profile. Pure: one finding for each thing looked at. */
 export function engineFindings(info: EngineInfo): readonly EngineFinding[] {
   const has = (name: string) => info.securityOptions.some((option) => option.startsWith(`name=${name}`))
-  const code = 'engine_unsuitable' as const
+  const remapped = ['rootless', 'userns'].filter(has)
+  const missing = [...(info.cgroupDriver === 'none' ? ['CgroupDriver'] : []), ...info.missingLimits]
   return [
-    {
-      id: 'linux',
-      code,
-      ok: info.osType === 'linux' && !/docker desktop/i.test(info.operatingSystem),
-      detail: `${info.operatingSystem}. A Linux engine on this machine is needed: Unix sockets do not reach into a Docker Desktop machine.`,
-    },
-    {
-      id: 'seccomp',
-      code,
-      ok: has('seccomp'),
-      detail:
-        'System call filters (seccomp). Without them use an engine and a kernel that are built with seccomp.',
-    },
-    {
-      id: 'same-ids',
-      code,
-      ok: !has('rootless') && !has('userns'),
-      detail:
-        'Uids of containers are uids of the host. A rootless engine or one with userns-remap gives the worker another uid, which cannot open its socket: use a rootful engine without remap.',
-    },
-    {
-      id: 'limits',
-      code,
-      ok: info.cgroupDriver !== 'none' && info.missingLimits.length === 0,
-      detail: `Limits by cgroups: driver ${info.cgroupDriver}, missing: ${info.missingLimits.join(', ') || 'nothing'}. Without them memory, processes and CPU are not limited: mount the cgroup controllers.`,
-    },
+    finding(
+      'linux',
+      info.osType === 'linux' && !/docker desktop/i.test(info.operatingSystem),
+      `The engine runs on ${info.operatingSystem} (${info.osType}).`,
+      'Use a Linux engine on this very machine: Unix sockets do not reach into a virtual one.',
+    ),
+    finding(
+      'seccomp',
+      has('seccomp'),
+      has('seccomp') ? 'System calls can be filtered.' : 'The engine cannot filter system calls.',
+      'Use an engine and a kernel that are built with seccomp.',
+    ),
+    finding(
+      'same-ids',
+      remapped.length === 0,
+      remapped.length === 0
+        ? 'Uids inside are uids of this machine.'
+        : `The engine gives workers other uids (${remapped.join(', ')}), which cannot open their sockets.`,
+      'Use an engine that runs as root, without userns-remap.',
+    ),
+    finding(
+      'limits',
+      missing.length === 0,
+      missing.length === 0
+        ? `Memory, swap, processes and CPU can be limited (${info.cgroupDriver}).`
+        : `The engine would ignore limits: ${missing.join(', ')}.`,
+      'Mount the cgroup controllers that the engine lacks.',
+    ),
   ]
 }
 
 /** Says whether an image fits this host. Pure. */
 export function imageFindings(name: string, image: EngineImage | undefined): readonly EngineFinding[] {
   const build = `Make it with "sandbox-worker build --tag ${name}".`
-  if (!image) return [{ id: 'image', code: 'image_missing', ok: false, detail: `No image ${name}. ${build}` }]
+  if (!image) return [finding('image', false, `There is no image ${name}.`, build)]
   const version = image.labels[PROTOCOL_LABEL]
-  const foreign = image.environment.filter((variable) => !variable.startsWith('PATH='))
+  const foreign = [
+    ...image.environment.map((variable) => variable.split('=')[0]).filter((variable) => variable !== 'PATH'),
+    ...image.volumes,
+  ]
   return [
-    { id: 'image', code: 'image_missing', ok: true, detail: `${name} is ${image.id}` },
-    {
-      id: 'protocol',
-      code: 'image_protocol',
-      ok: version === String(PROTOCOL_VERSION),
-      detail:
-        version === undefined
-          ? `${name} is no worker image: it has no ${PROTOCOL_LABEL} label. ${build}`
-          : version === String(PROTOCOL_VERSION)
-            ? `protocol ${version}`
-            : protocolMismatch(version),
-    },
-    {
-      id: 'content',
-      code: 'image_unsuitable',
-      ok: foreign.length === 0 && image.volumes.length === 0 && runtimeOf(image) !== undefined,
-      detail: `The image brings no volumes and variables, and says which runtime it holds (${RUNTIME_LABEL}). ${build}`,
-    },
+    finding('image', true, `${name} is ${image.id}.`, build),
+    version === undefined
+      ? finding('protocol', false, `${name} is no worker image: it has no label ${PROTOCOL_LABEL}.`, build)
+      : version === String(PROTOCOL_VERSION)
+        ? finding('protocol', true, `The image speaks protocol ${version}.`, build)
+        : finding('protocol', false, protocolMismatch(version), `For this image: --tag ${name}.`),
+    finding(
+      'content',
+      foreign.length === 0 && runtimeOf(image) !== undefined,
+      foreign.length > 0
+        ? `The image brings variables or volumes of its own: ${foreign.join(', ')}.`
+        : `The image holds ${runtimeOf(image) ?? `no known runtime (label ${RUNTIME_LABEL})`}.`,
+      build,
+    ),
   ]
 }
 
@@ -84,5 +88,15 @@ export function runtimeOf(image: EngineImage): 'node' | 'bun' | undefined {
 /** Throws the first finding that is not ok. */
 export function requireFindings(findings: readonly EngineFinding[]): void {
   const bad = findings.find(({ ok }) => !ok)
-  if (bad) throw new DriverError(bad.code, bad.detail)
+  if (bad) throw new DriverError(bad.code, `${bad.detail} ${bad.mend ?? ''}`.trim())
+}
+
+const CODES: Readonly<Record<string, DriverErrorCode>> = {
+  image: 'image_missing',
+  protocol: 'image_protocol',
+  content: 'image_unsuitable',
+}
+
+function finding(id: string, ok: boolean, detail: string, mend: string): EngineFinding {
+  return { id, ok, detail, code: CODES[id] ?? 'engine_unsuitable', ...(ok ? {} : { mend }) }
 }

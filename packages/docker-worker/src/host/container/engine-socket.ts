@@ -17,7 +17,7 @@ export function engineSocketPath(env: { readonly DOCKER_HOST?: string | undefine
   throw new DriverError(
     'engine_remote',
     `DOCKER_HOST names an engine that is not a local Unix socket (${scheme(host)}). ` +
-      'Unset it, set it to unix:///path/of/docker.sock, or give the engineSocket option.',
+      'Unset it, set it to unix:///path/of/docker.sock, or name the socket (option engineSocket, --socket).',
   )
 }
 
