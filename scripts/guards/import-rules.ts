@@ -124,14 +124,14 @@ const WORKERS: readonly Fence[] = [
   {
     name: 'host-knows-no-guest',
     why: 'host and guest meet in @sandbox/protocol only',
-    from: { path: WORKER, pathNot: `${WORKER}guest/` },
+    from: { path: WORKER, pathNot: [`${WORKER}guest/`, ...FAKES] },
     to: { path: `${WORKER}guest/` },
   },
   {
     name: 'guest-knows-no-host',
     why: 'host and guest meet in @sandbox/protocol only',
     from: { path: `${WORKER}guest/` },
-    to: { path: WORKER, pathNot: `${WORKER}guest/` },
+    to: { path: WORKER, pathNot: [`${WORKER}guest/`, ...FAKES] },
   },
   {
     name: 'guest-knows-no-other-guest',

@@ -22,6 +22,7 @@ const allowed: [file: string, code: string][] = [
   [`${worker}/host/container/docker-client.ts`, "import Docker from 'dockerode'"],
   [`${worker}/guest/shared/b.ts`, "import http from 'node:http'\nimport { x } from '@sandbox/protocol'"],
   [`${worker}/guest/sealed/main.ts`, "import { x } from '../shared/b.ts'"],
+  [`${worker}/guest/sealed/a.test.ts`, "import { x } from '../../testing/fake.ts'"],
   [`${worker}/host/a.test.ts`, "import { x } from '@sandbox/testing'\nimport y from 'left-pad'"],
   [`${plugin}/defaults.ts`, "import { createDockerDriver } from '@sandbox/docker-worker'"],
   [

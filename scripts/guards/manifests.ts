@@ -51,9 +51,9 @@ function checkIdentity({ row }: Workspace, manifest: Manifest, say: Say): Findin
     ['name', manifest.name, row.name],
     ['private', manifest.private ?? false, !row.published],
     ['type', manifest.type, 'module'],
-    ['license', manifest.license, 'MIT'],
   ]
   if (row.published) {
+    expected.push(['license', manifest.license, 'MIT'])
     expected.push(['sideEffects', manifest.sideEffects, false])
     expected.push(['files', manifest.files, ['dist']])
     expected.push(['publishConfig.access', manifest.publishConfig?.access, 'public'])

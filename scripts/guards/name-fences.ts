@@ -27,10 +27,10 @@ const NAME_FENCES: readonly NameFence[] = [
   },
   {
     rule: 'runtime-knows-no-chat',
-    why: 'of the host’s contract a runtime knows the type ChannelKey and nothing else',
+    why: 'of the host’s contract a runtime knows the types ChannelKey and HostLogger, nothing of the chat',
     guards: (path) => path.startsWith(`${PLUGIN}runtime/`),
     source: (specifier) => /(^|\/)host-contract\.ts$/.test(specifier),
-    forbids: (name, typeOnly) => !(typeOnly && name === 'ChannelKey'),
+    forbids: (name, typeOnly) => !(typeOnly && (name === 'ChannelKey' || name === 'HostLogger')),
   },
 ]
 

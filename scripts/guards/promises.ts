@@ -28,7 +28,7 @@ export function checkPromises(root: string): Finding[] {
 }
 
 /** The ids of all promises, in the order of the document. */
-export function promiseIds(root: string): string[] {
+function promiseIds(root: string): string[] {
   const path = join(root, PROMISES_FILE)
   if (!existsSync(path)) return []
   return [...readFileSync(path, 'utf8').matchAll(ROW)].map((match) => match[1] ?? '')

@@ -52,5 +52,5 @@ export function isFakePath(path: string): boolean {
 /** Sources that a user runs: `src`, without tests and without fakes. */
 export function shippedFiles(workspace: Workspace): SourceFile[] {
   const src = `${workspace.row.dir}/src/`
-  return workspace.files.filter((file) => file.path.startsWith(src) && !isTestPath(file.path))
+  return workspace.files.filter(({ path }) => path.startsWith(src) && !isTestPath(path) && !isFakePath(path))
 }
