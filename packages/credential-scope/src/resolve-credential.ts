@@ -1,5 +1,5 @@
-import type { CredentialAnswer, CredentialGetter } from './credential-source.ts'
-import { CredentialError } from './errors.ts'
+import type { CredentialGetter } from './credential-source.ts'
+import { CredentialError, type CredentialErrorCode } from './errors.ts'
 import { type SandboxCredentialScope, snapshotScope } from './scope.ts'
 import { originOf, Secret } from './secret.ts'
 
@@ -18,6 +18,8 @@ export interface ResolveOptions {
 }
 
 const DEADLINE_MS = 10_000
+/** Timers of Node and Bun are 32 bits wide. */
+const DEADLINE_MS_MAX = 2_147_483_647
 
 /**
  * Asks the hook which credential this scope may spend, once, and checks the answer before anything is sent.
@@ -29,69 +31,63 @@ const DEADLINE_MS = 10_000
 export async function resolveCredential(options: ResolveOptions): Promise<Secret> {
   const origin = originOf(options.origin)
   const scope = snapshotScope(options.scope)
-  const answer = await raceGetter(options, scope)
-  const { token, origin: own } = unpack(answer)
-  const secret = new Secret({ token, origin })
+  const deadlineMs = options.deadlineMs ?? DEADLINE_MS
+  if (!(deadlineMs > 0 && deadlineMs <= DEADLINE_MS_MAX)) {
+    throw new TypeError(`deadlineMs must be above 0 and at most ${DEADLINE_MS_MAX}`)
+  }
+  const { token, origin: own } = await raceGetter({ ...options, scope, deadlineMs })
+  if (token === undefined || token === null || token === '') {
+    throw new CredentialError('credential_missing', 'There is no credential for this scope.')
+  }
+  const secret = new Secret({ token: token as string, origin })
   if (own !== undefined && !sameOrigin(own, origin)) {
     throw new CredentialError('credential_origin', `The credential is not for ${origin}.`)
   }
   return secret
 }
 
-function raceGetter(options: ResolveOptions, scope: SandboxCredentialScope): Promise<CredentialAnswer> {
-  const { getter, signal, deadlineMs = DEADLINE_MS } = options
+/** What an answer holds, before any check of it. */
+interface Answered {
+  readonly token: unknown
+  readonly origin: unknown
+}
+
+function raceGetter(options: ResolveOptions & { deadlineMs: number }): Promise<Answered> {
+  const { signal, deadlineMs } = options
   return new Promise((resolve, reject) => {
     const control = new AbortController()
-    const lose = (error: CredentialError) => {
-      detach()
-      reject(error)
-      control.abort(error)
-    }
-    const onAbort = () =>
-      lose(
-        new CredentialError('credential_aborted', 'The call ended before its credential was there.', {
-          cause: signal?.reason,
-        }),
-      )
-    const timer = setTimeout(() => {
-      lose(new CredentialError('credential_timeout', `No credential within ${deadlineMs} ms.`))
-    }, deadlineMs)
     const detach = () => {
       clearTimeout(timer)
       signal?.removeEventListener('abort', onAbort)
     }
+    const lose = (code: CredentialErrorCode, message: string, cause?: unknown) => {
+      detach()
+      const error = new CredentialError(code, message, cause === undefined ? {} : { cause })
+      reject(error)
+      control.abort(error)
+    }
+    const onAbort = () =>
+      lose('credential_aborted', 'The call ended before its credential was there.', signal?.reason)
+    const onTimeout = () => lose('credential_timeout', `No credential came within ${deadlineMs} ms.`)
+    const timer = setTimeout(onTimeout, deadlineMs)
     if (signal?.aborted) return onAbort()
     signal?.addEventListener('abort', onAbort, { once: true })
-    ask(getter, scope, control.signal).then(
+    ask(options, control.signal).then(
       (answer) => {
         detach()
         resolve(answer)
       },
-      (cause: unknown) =>
-        lose(new CredentialError('credential_error', 'The credential hook failed.', { cause })),
+      (cause: unknown) => lose('credential_error', 'The credential hook failed.', cause),
     )
   })
 }
 
-/** Also turns what the hook throws at once into a rejection. */
-async function ask(
-  getter: CredentialGetter,
-  scope: SandboxCredentialScope,
-  signal: AbortSignal,
-): Promise<CredentialAnswer> {
-  return getter(scope, { signal })
-}
-
-function unpack(answer: unknown): { token: string; origin: unknown } {
-  if (answer === undefined || answer === null || answer === '') throw missing()
-  if (typeof answer !== 'object') return { token: answer as string, origin: undefined }
+/** Turns all that may throw in foreign code into a rejection. */
+async function ask({ getter, scope }: ResolveOptions, signal: AbortSignal): Promise<Answered> {
+  const answer: unknown = await getter(scope, { signal })
+  if (typeof answer !== 'object' || answer === null) return { token: answer, origin: undefined }
   const { token, origin } = answer as { token?: unknown; origin?: unknown }
-  if (token === undefined || token === null || token === '') throw missing()
-  return { token: token as string, origin }
-}
-
-function missing(): CredentialError {
-  return new CredentialError('credential_missing', 'There is no credential for this scope.')
+  return { token, origin }
 }
 
 function sameOrigin(own: unknown, origin: string): boolean {

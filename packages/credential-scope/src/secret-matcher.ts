@@ -1,18 +1,7 @@
+import { PatternSearch } from './pattern-search.ts'
 import { revealSecret, type Secret } from './secret.ts'
 import { secretPatterns } from './secret-patterns.ts'
-
-/** Finds secrets in a stream of bytes and never passes on a part of one. */
-export interface SecretStream {
-  /**
-   * Takes the next bytes and answers the bytes that are safe to pass on now: all that came so far, but for the
-   * longest ending that may still become a secret. Once there was a hit, always empty.
-   */
-  push(chunk: Uint8Array): Uint8Array
-  /** Whether a secret was seen. Never goes back to `false`. */
-  readonly hit: boolean
-  /** Ends the stream and answers what was still held; empty after a hit. */
-  end(): Uint8Array
-}
+import { PatternStream, type SecretStream } from './secret-stream.ts'
 
 /** Looks for a set of secrets in all their encodings. */
 export interface SecretMatcher {
@@ -20,68 +9,61 @@ export interface SecretMatcher {
   matches(text: string): boolean
   /** Whether `bytes` hold a secret in any encoding. */
   matchesBytes(bytes: Uint8Array): boolean
-  /** A scanner for one stream of bytes. */
-  stream(): SecretStream
+  /**
+   * A scanner for one stream of bytes.
+   *
+   * `holdFromBytes`: endings shorter than this many bytes of a secret are passed on at once, though a secret that
+   * goes on after them is still found; omitted = 1, nothing of a secret ever passes.
+   */
+  stream(options?: { holdFromBytes?: number }): SecretStream
 }
 
-const NOTHING = new Uint8Array(0)
+/** Text up to this length is encoded into a buffer that is used again and again. */
+const SCRATCH_CHARS = 64 * 1024
 
-/** Builds a matcher. Later changes of `secrets` do not reach it; without secrets it never matches. */
+/** How many compiled sets are kept, so that a credential that is used for every call is compiled once. */
+const KEPT_SEARCHES = 16
+
+let scratch: Uint8Array | undefined
+const encoder = new TextEncoder()
+const searches = new Map<string, PatternSearch>()
+
+/**
+ * Builds a matcher for the secrets that there are now: one for which the iterable grows later does not know the
+ * new ones. Without secrets it never matches. Building it again for the same credentials is cheap.
+ */
 export function createSecretMatcher(secrets: Iterable<Secret>): SecretMatcher {
-  const patterns = [...secrets].flatMap((secret) => secretPatterns(revealSecret(secret)).map((p) => p.bytes))
-  const contains = (bytes: Uint8Array) => {
-    const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-    return patterns.some((pattern) => view.includes(pattern))
-  }
+  const search = searchFor([...new Set([...secrets].map(revealSecret))].sort())
   return {
-    matches: (text) => contains(Buffer.from(text)),
-    matchesBytes: contains,
-    stream: () => new PatternStream(patterns, contains),
+    matches: (text) => text.length >= search.shortest && search.found(encode(text)),
+    matchesBytes: (bytes) => search.found(bytes),
+    stream: (options = {}) => {
+      const { holdFromBytes = 1 } = options
+      if (!Number.isSafeInteger(holdFromBytes) || holdFromBytes < 1) {
+        throw new TypeError('holdFromBytes must be a whole number of at least 1')
+      }
+      return new PatternStream(search, holdFromBytes)
+    },
   }
 }
 
-class PatternStream implements SecretStream {
-  readonly #patterns: readonly Buffer[]
-  readonly #contains: (bytes: Uint8Array) => boolean
-  #held: Uint8Array = NOTHING
-  #hit = false
-
-  constructor(patterns: readonly Buffer[], contains: (bytes: Uint8Array) => boolean) {
-    this.#patterns = patterns
-    this.#contains = contains
+function searchFor(tokens: readonly string[]): PatternSearch {
+  // A token has no line break.
+  const key = tokens.join('\n')
+  const known = searches.get(key)
+  searches.delete(key)
+  const search =
+    known ?? new PatternSearch(tokens.flatMap((token) => secretPatterns(token).map(({ bytes }) => bytes)))
+  searches.set(key, search)
+  for (const oldest of searches.keys()) {
+    if (searches.size <= KEPT_SEARCHES) break
+    searches.delete(oldest)
   }
+  return search
+}
 
-  get hit(): boolean {
-    return this.#hit
-  }
-
-  push(chunk: Uint8Array): Uint8Array {
-    if (this.#hit) return NOTHING
-    const data = Buffer.concat([this.#held, chunk])
-    this.#held = NOTHING
-    if (this.#contains(data)) {
-      this.#hit = true
-      return NOTHING
-    }
-    const keep = this.#openEnding(data)
-    this.#held = data.subarray(data.length - keep)
-    return data.subarray(0, data.length - keep)
-  }
-
-  end(): Uint8Array {
-    const held = this.#held
-    this.#held = NOTHING
-    return held
-  }
-
-  #openEnding(data: Buffer): number {
-    let longest = 0
-    for (const pattern of this.#patterns) {
-      const most = Math.min(pattern.length - 1, data.length)
-      for (let size = most; size > longest; size--) {
-        if (pattern.subarray(0, size).equals(data.subarray(data.length - size))) longest = size
-      }
-    }
-    return longest
-  }
+function encode(text: string): Uint8Array {
+  if (text.length > SCRATCH_CHARS) return encoder.encode(text)
+  scratch ??= new Uint8Array(SCRATCH_CHARS * 3)
+  return scratch.subarray(0, encoder.encodeInto(text, scratch).written)
 }

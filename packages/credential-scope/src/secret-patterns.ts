@@ -8,6 +8,20 @@ export interface SecretPattern {
 const hex2 = (byte: number) => byte.toString(16).padStart(2, '0')
 const isAlphanumeric = (char: string) => /[0-9A-Za-z]/.test(char)
 
+const MARKUP = { '&': '&amp;', '<': '&lt;' }
+const TEXT = { ...MARKUP, '>': '&gt;' }
+const ATTRIBUTE = { ...TEXT, '"': '&quot;' }
+/** What common writers of HTML and XML escape, and how. */
+const HTML_ENTITIES: Record<string, Record<string, string>> = {
+  markup: MARKUP,
+  text: TEXT,
+  attribute: ATTRIBUTE,
+  decimal: { ...ATTRIBUTE, "'": '&#39;' },
+  hex: { ...ATTRIBUTE, "'": '&#x27;' },
+  named: { ...ATTRIBUTE, "'": '&apos;' },
+  go: { ...TEXT, '"': '&#34;', "'": '&#39;' },
+}
+
 /**
  * Every form in which a secret is looked for, without doubles. This is the only such list in the product.
  * `token` is printable ASCII; all forms are ASCII too, UTF-16 apart.
@@ -17,12 +31,9 @@ export function secretPatterns(token: string): SecretPattern[] {
   for (const [encoding, text] of [...textForms(token), ...base64Forms(token)]) {
     if (!found.has(text)) found.set(text, { encoding, bytes: Buffer.from(text, 'latin1') })
   }
-  const wide = Buffer.from(token, 'utf16le')
-  return [
-    ...found.values(),
-    { encoding: 'utf16le', bytes: wide },
-    { encoding: 'utf16be', bytes: Buffer.from(wide).swap16() },
-  ]
+  // Without its last NUL the little-endian form is contained in the big-endian one too.
+  const wide = Buffer.from(token, 'utf16le').subarray(0, -1)
+  return [...found.values(), { encoding: 'utf16', bytes: wide }]
 }
 
 function* textForms(token: string): Iterable<[encoding: string, text: string]> {
@@ -33,10 +44,13 @@ function* textForms(token: string): Iterable<[encoding: string, text: string]> {
   const all = { all: each, special }
 
   yield ['raw', token]
-  const percent = encodeURIComponent(token)
-  const strict = percent.replace(/[!'()*]/g, (char) => `%${hex2(char.charCodeAt(0)).toUpperCase()}`)
-  const form = strict.replaceAll('~', '%7E').replaceAll('%20', '+')
-  for (const [name, text] of Object.entries({ percent, strict, form, uri: encodeURI(token) })) {
+  // RFC 3986, as JavaScript, Python (path, then form), WHATWG forms and whole URIs write it.
+  const script = encodeURIComponent(token)
+  const strict = script.replace(/[!'()*]/g, percentUpper)
+  const path = strict.replaceAll('%2F', '/')
+  const plus = strict.replaceAll('%20', '+')
+  const form = plus.replaceAll('%2A', '*').replaceAll('~', '%7E')
+  for (const [name, text] of Object.entries({ script, strict, path, plus, form, uri: encodeURI(token) })) {
     yield [`percent-${name}`, text]
     yield [`percent-${name}-lower`, text.replace(/%../g, (code) => code.toLowerCase())]
   }
@@ -45,9 +59,9 @@ function* textForms(token: string): Iterable<[encoding: string, text: string]> {
   yield ['json', JSON.stringify(token).slice(1, -1)]
   yield ['json-slash', JSON.stringify(token).slice(1, -1).replaceAll('/', '\\/')]
   yield ['json-html', JSON.stringify(token).slice(1, -1).replace(/[<>&]/g, jsonUnicode)]
-  yield ['html', htmlNamed(token, '&#39;')]
-  yield ['html-x27', htmlNamed(token, '&#x27;')]
-  yield ['html-apos', htmlNamed(token, '&apos;')]
+  for (const [name, entities] of Object.entries(HTML_ENTITIES)) {
+    yield [`html-${name}`, token.replace(/[&<>"']/g, (char) => entities[char] ?? char)]
+  }
   for (const [name, map] of Object.entries(all)) {
     yield [`percent-${name}`, map((code) => `%${hex2(code).toUpperCase()}`)]
     yield [`percent-${name}-lower`, map((code) => `%${hex2(code)}`)]
@@ -59,13 +73,12 @@ function* textForms(token: string): Iterable<[encoding: string, text: string]> {
   }
 }
 
-function jsonUnicode(char: string): string {
-  return `\\u00${hex2(char.charCodeAt(0))}`
+function percentUpper(char: string): string {
+  return `%${hex2(char.charCodeAt(0)).toUpperCase()}`
 }
 
-function htmlNamed(token: string, apostrophe: string): string {
-  const names: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
-  return token.replace(/[&<>"']/g, (char) => names[char] ?? apostrophe)
+function jsonUnicode(char: string): string {
+  return `\\u00${hex2(char.charCodeAt(0))}`
 }
 
 /**

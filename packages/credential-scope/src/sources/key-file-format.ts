@@ -19,13 +19,22 @@ export interface KeyRules {
 }
 
 /**
- * Reads the JSON text of a key file.
+ * Reads the JSON text of a key file; `path` is for messages.
  *
  * @throws CredentialError `source_invalid` that names the rule and what is wrong with it.
  */
-export function parseKeyRules(text: string): KeyRules {
+export function parseKeyRules(text: string, path: string): KeyRules {
+  try {
+    return indexed(ruleList(text))
+  } catch (error) {
+    if (!CredentialError.isInstance(error)) throw error
+    throw new CredentialError('source_invalid', `${path}: ${error.message}`)
+  }
+}
+
+function indexed(list: readonly unknown[]): KeyRules {
   const rules = new Map<string, KeyRule>()
-  for (const [index, raw] of ruleList(text).entries()) {
+  for (const [index, raw] of list.entries()) {
     const rule = checkedRule(raw, `rules[${index}]`)
     const id = ruleId(rule.channel, rule.speaker)
     if (rules.has(id)) throw invalid(`rules[${index}] repeats the rule for ${describeRule(rule)}`)
@@ -63,8 +72,10 @@ function checkedRule(raw: unknown, where: string): KeyRule {
   if (!isObject(raw)) throw invalid(`${where} is not an object`)
   refuseUnknown(raw, ['channel', 'speaker', 'key'], where)
   const { channel, speaker, key } = raw
-  if (!isName(channel)) throw invalid(`${where}.channel must be a non-empty string`)
-  if (speaker !== undefined && !isName(speaker)) throw invalid(`${where}.speaker must be a non-empty string`)
+  if (!isName(channel))
+    throw invalid(`${where}.channel must be a non-empty string without control characters`)
+  if (speaker !== undefined && !isName(speaker))
+    throw invalid(`${where}.speaker must be a non-empty string without control characters`)
   if (typeof key !== 'string' || !/^(env:[A-Za-z_][A-Za-z0-9_]*|file:[^\0]+)$/.test(key)) {
     throw invalid(`${where}.key must be "env:NAME" or "file:PATH", not the key itself`)
   }
@@ -82,7 +93,9 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 function isName(value: unknown): value is string {
-  return typeof value === 'string' && value.trim() !== ''
+  // Control characters are in no scope, see snapshotScope.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
+  return typeof value === 'string' && value.trim() !== '' && !/[\u0000-\u001f\u007f]/.test(value)
 }
 
 function ruleId(channel: string, speaker?: string): string {

@@ -1,11 +1,10 @@
-import { statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { CredentialGetter } from '../credential-source.ts'
 import { CredentialError } from '../errors.ts'
 import type { SandboxCredentialScope } from '../scope.ts'
 import { fingerprintOf, tokenProblem } from '../secret.ts'
 import { describeRule, type KeyRule, type KeyRules, parseKeyRules } from './key-file-format.ts'
-import { readPrivateFile, versionOf } from './private-file.ts'
+import { LastGoodFile } from './last-good-file.ts'
 
 /** What {@link keyFile} needs. */
 export interface KeyFileOptions {
@@ -49,34 +48,45 @@ const KEY_BYTES = 64 * 1024
  * broken one keeps the last good rules and is reported; a deleted one refuses everything.
  */
 export function keyFile(options: KeyFileOptions): KeyFile {
-  const file = new WatchedKeyFile(options)
+  const keys = new KeysInFile(options)
   return {
-    getter: (scope) => file.lookUp(scope)?.token,
-    explain: (scope) => file.explain(scope),
-    check: () => file.check(),
+    getter: (scope) => keys.lookUp(scope),
+    explain: (scope) => keys.explain(scope),
+    check: () => keys.check(),
   }
 }
 
-class WatchedKeyFile {
+class KeysInFile {
   readonly #path: string
   readonly #env: Readonly<Record<string, string | undefined>>
   readonly #onProblem: ((problem: CredentialError) => void) | undefined
-  #rules: KeyRules | undefined
-  #version: string | undefined
+  readonly #file: LastGoodFile<KeyRules>
+  /** Key files by their path. */
+  readonly #keys = new Map<string, LastGoodFile<string>>()
 
   constructor(options: KeyFileOptions) {
     this.#path = resolve(options.path)
     this.#env = options.env ?? process.env
     this.#onProblem = options.onProblem
+    this.#file = new LastGoodFile({
+      path: this.#path,
+      maxBytes: FILE_BYTES,
+      onProblem: options.onProblem,
+      parse: (text) => {
+        const rules = parseKeyRules(text, this.#path)
+        this.#keys.clear()
+        return rules
+      },
+    })
   }
 
-  lookUp(scope: SandboxCredentialScope): { rule: KeyRule; token: string } | undefined {
-    const rule = this.#current().find(scope)
-    return rule && { rule, token: this.#read(rule) }
+  lookUp(scope: SandboxCredentialScope): string | undefined {
+    const rule = this.#file.current().find(scope)
+    return rule && this.#read(rule)
   }
 
   explain(scope: SandboxCredentialScope): KeyFileExplanation {
-    const rule = this.#current().find(scope)
+    const rule = this.#file.current().find(scope)
     if (rule === undefined) return { rule: undefined, source: undefined, fingerprint: undefined }
     let fingerprint: string | undefined
     try {
@@ -86,9 +96,8 @@ class WatchedKeyFile {
   }
 
   check(): void {
-    this.#load()
     const problems: string[] = []
-    for (const rule of this.#rules?.values() ?? []) {
+    for (const rule of this.#file.load().values()) {
       try {
         this.#read(rule)
       } catch (error) {
@@ -98,54 +107,37 @@ class WatchedKeyFile {
     if (problems.length > 0) throw new CredentialError('source_invalid', problems.join('\n'))
   }
 
-  /** The rules to use now; keeps the last good ones when the file broke. */
-  #current(): KeyRules {
-    const stats = statSync(this.#path, { throwIfNoEntry: false })
-    if (stats === undefined) {
-      this.#rules = undefined
-      this.#version = undefined
-      throw new CredentialError('source_invalid', `${this.#path}: the key file is gone, all keys are refused`)
-    }
-    const version = versionOf(stats)
-    if (version !== this.#version) {
-      try {
-        this.#load()
-      } catch (error) {
-        if (this.#rules === undefined) throw error
-        this.#version = version
-        this.#onProblem?.(error as CredentialError)
-      }
-    }
-    return this.#rules as KeyRules
-  }
-
-  #load(): void {
-    const { text, version } = readPrivateFile(this.#path, FILE_BYTES)
-    try {
-      this.#rules = parseKeyRules(text)
-    } catch (error) {
-      throw new CredentialError('source_invalid', `${this.#path}: ${(error as Error).message}`)
-    }
-    this.#version = version
-  }
-
   #read(rule: KeyRule): string {
-    const token = this.#referenced(rule)
-    const problem = tokenProblem(token)
-    if (problem === undefined) return (token as string).trim()
-    const what = token === undefined ? 'is not set' : problem
-    throw new CredentialError('source_invalid', `${describeRule(rule)}: ${rule.key} ${what}`)
-  }
-
-  #referenced(rule: KeyRule): string | undefined {
-    if (rule.key.startsWith('env:')) return this.#env[rule.key.slice(4)]
-    const path = resolve(dirname(this.#path), rule.key.slice(5))
     try {
-      return readPrivateFile(path, KEY_BYTES).text
+      return rule.key.startsWith('env:')
+        ? this.#fromEnv(rule.key.slice(4))
+        : this.#fromFile(rule.key.slice(5))
     } catch (cause) {
-      throw new CredentialError('source_invalid', `${describeRule(rule)}: ${(cause as Error).message}`, {
-        cause,
-      })
+      const message = `${this.#path}: ${describeRule(rule)}: ${(cause as Error).message}`
+      throw new CredentialError('source_invalid', message, { cause })
     }
   }
+
+  #fromEnv(name: string): string {
+    const token = Object.hasOwn(this.#env, name) ? this.#env[name] : undefined
+    if (token === undefined) throw new CredentialError('source_invalid', `env:${name} is not set`)
+    return usable(token, `env:${name}`)
+  }
+
+  #fromFile(reference: string): string {
+    const path = resolve(dirname(this.#path), reference)
+    let file = this.#keys.get(path)
+    if (file === undefined) {
+      const parse = (text: string) => usable(text, path)
+      file = new LastGoodFile({ path, maxBytes: KEY_BYTES, parse, onProblem: this.#onProblem })
+      this.#keys.set(path, file)
+    }
+    return file.current()
+  }
+}
+
+function usable(token: string, where: string): string {
+  const problem = tokenProblem(token)
+  if (problem === undefined) return token.trim()
+  throw new CredentialError('source_invalid', `${where}: the key ${problem}`)
 }

@@ -1,10 +1,10 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } from 'node:fs'
 import { CredentialError } from '../errors.ts'
 
-/** A file's text with what identifies this version of it. */
+/** A file's text with the metadata of the very file that was read. */
 export interface PrivateFile {
   readonly text: string
-  readonly version: string
+  readonly stats: Stats
 }
 
 /**
@@ -19,7 +19,10 @@ export function readPrivateFile(path: string, maxBytes: number): PrivateFile {
     const stats = fstatSync(fd)
     const problem = privacyProblem(stats, maxBytes)
     if (problem !== undefined) throw new CredentialError('source_invalid', `${path}: ${problem}`)
-    return { text: readFileSync(fd, 'utf8'), version: versionOf(stats) }
+    return { text: readFileSync(fd, 'utf8'), stats }
+  } catch (cause) {
+    if (CredentialError.isInstance(cause)) throw cause
+    throw new CredentialError('source_invalid', `${path}: the file cannot be read`, { cause })
   } finally {
     closeSync(fd)
   }
