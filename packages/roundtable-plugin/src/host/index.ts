@@ -1,1 +1,6 @@
-export {}
+export type { ChannelQueue } from './channel-queue.ts'
+export type { CommandRegistry } from './command-registry.ts'
+export type { Conversations } from './conversations.ts'
+export { createHost, type Host, type HostOptions } from './create-host.ts'
+export type { HostPlugin, PluginContribution } from './link-plugins.ts'
+export type { SpeakerResolver } from './router.ts'
