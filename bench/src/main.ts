@@ -1,1 +1,37 @@
-export {}
+import { parseArgs } from 'node:util'
+import { type BenchRow, report, table } from './report.ts'
+
+/** A benchmark: what it measures, and how to get its rows. */
+interface Bench {
+  readonly about: string
+  load(): Promise<{ run(): Promise<readonly BenchRow[]> }>
+}
+
+const benches: Record<string, Bench> = {
+  'turn-start': {
+    about:
+      'from a message to the first model call and to the reply: this product, docker run, a bare process',
+    load: () => import('./turn-start.ts'),
+  },
+}
+
+const usage = () =>
+  [
+    'usage: pnpm bench NAME [--json FILE]',
+    ...Object.entries(benches).map(([name, b]) => `  ${name}  ${b.about}`),
+  ].join('\n')
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { json: { type: 'string' }, help: { type: 'boolean' } },
+})
+const name = positionals[0]
+const bench = name === undefined ? undefined : benches[name]
+if (values.help === true || name === undefined || bench === undefined) {
+  console.error(usage())
+  process.exit(values.help === true ? 0 : 2)
+}
+const { run } = await bench.load()
+const done = report(name, await run(), values.json === undefined ? {} : { file: values.json })
+console.log(table(done.rows))
+process.exitCode = done.rows.every((row) => row.holds !== false) ? 0 : 1
