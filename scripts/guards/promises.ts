@@ -8,7 +8,7 @@ import { TABLE } from './table.ts'
 export const PROMISES_FILE = 'docs/security.md'
 
 const ID = '[a-z]+:[a-z0-9-]+'
-const ROW = new RegExp(`^\\| \`(${ID})\` \\|`, 'gm')
+const ROW = new RegExp(`^\\| \`(${ID})\` +\\|`, 'gm')
 const CITATION = new RegExp(`\\[(${ID})\\]`, 'g')
 
 /** Guard E: every promise has a test that cites it (`… [secret:not-in-guest-env]`), and no test cites another. */
