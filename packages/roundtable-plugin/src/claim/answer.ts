@@ -94,10 +94,13 @@ function fenced(lines: readonly string[], marker: string): Omit<Unit, 'glue'> {
 
 function cut({ text, fence }: Unit, limit: number): string[] {
   if (fence === undefined) return packLines(text.split('\n'), limit).filter((piece) => piece.trim() !== '')
-  const open = fence.open.length <= limit / 4 ? fence.open : fence.close
+  // A first line that is mostly text becomes text; repeating it in every piece would leave no room.
+  const short = fence.open.length <= limit / 4
+  const open = short ? fence.open : fence.close
+  const body = short ? fence.body : [fence.open.trim().slice(fence.close.length), ...fence.body]
   const room = limit - open.length - fence.close.length - 2
   if (room < 2) return packLines(text.split('\n'), limit)
-  return packLines(fence.body, room).map((body) => `${open}\n${body}\n${fence.close}`)
+  return packLines(body, room).map((piece) => `${open}\n${piece}\n${fence.close}`)
 }
 
 /** Lines, put together up to `limit`; a longer line is cut between code points. */

@@ -1,0 +1,168 @@
+import { expect, test } from 'vitest'
+import { message, recordingLogger } from '../../test/messages.ts'
+import { SandboxPluginError } from '../errors.ts'
+import type { ChannelKey, OutboundReply } from '../host-contract.ts'
+import type { TurnReply } from '../runtime/sealed-runtime.ts'
+import { isSandboxAddress } from './address.ts'
+import { THROWN_TEXT, TOO_LONG_TEXT } from './answer.ts'
+import { sandboxClaim } from './sandbox-claim.ts'
+
+type Run = (channel: ChannelKey, speaker: { id: string; name: string }, text: string) => Promise<TurnReply>
+
+function claimWith(run: Run, options: { needsSpeaker?: boolean; failSend?: boolean } = {}) {
+  const on = new Set<ChannelKey>(['fake:1'])
+  const sent: OutboundReply[] = []
+  const typing: string[] = []
+  const fresh: ChannelKey[] = []
+  const { logger, lines } = recordingLogger()
+  const claim = sandboxClaim({
+    channels: on,
+    runtime: {
+      runTurn: run,
+      startFresh: (channel) => void fresh.push(channel),
+      stop: (channel) => channel === 'fake:1',
+    },
+    surfaces: {
+      async sendReply(_channel, reply) {
+        if (options.failSend === true) throw new TypeError('surface down, token=abcdefgh12345')
+        sent.push(reply)
+      },
+      startTyping(channel) {
+        typing.push(`start ${channel}`)
+        return () => typing.push(`stop ${channel}`)
+      },
+    },
+    logger,
+    needsSpeaker: options.needsSpeaker ?? false,
+    scrub: (text) => text.replaceAll(/token=\S+/g, '[redacted]'),
+  })
+  return { claim, on, sent, typing, lines, fresh }
+}
+
+const answers: Run = async () => ({ ok: true, text: 'hi' })
+
+test('PL-05 the claim stands above the agent server and owns enabled channels, with or without a space', () => {
+  const { claim } = claimWith(answers)
+  expect([claim.name, claim.priority, claim.postsInPlace]).toEqual(['sandbox', 200, true])
+  expect([claim.owns('fake:1'), claim.owns('fake:1', 'space'), claim.owns('fake:2', 'space')]).toEqual([
+    true,
+    true,
+    false,
+  ])
+})
+
+test.each([
+  [{}, true],
+  [{ mentionsBot: false, repliesToBot: true }, true],
+  [{ mentionsBot: false }, false],
+  [{ authorIsBot: true }, false],
+  [{ integration: { id: 'w', own: false } }, false],
+  [{ isDirect: true }, false],
+])('PL-06 addressed: %j', (parts, addressed) => {
+  expect(isSandboxAddress(message(parts))).toBe(addressed)
+  expect(claimWith(answers).claim.admit(message(parts)) !== undefined).toBe(addressed)
+})
+
+test('PL-05 a message of another channel is not admitted', () => {
+  expect(claimWith(answers).claim.admit(message({ channel: 'fake:2' }))).toBeUndefined()
+})
+
+test('PL-09 the reply is sent in chunks while the bot is typing, and typing ends', async () => {
+  const { claim, sent, typing } = claimWith(async () => ({
+    ok: true,
+    text: `${'a'.repeat(1500)}\n\n${'b'.repeat(1500)}`,
+  }))
+  await claim.admit(message())?.run()
+  expect(sent).toEqual([{ chunks: ['a'.repeat(1500), 'b'.repeat(1500)] }])
+  expect(typing).toEqual(['start fake:1', 'stop fake:1'])
+})
+
+test('PL-07 a queued turn checks again whether the channel is on, and says nothing when it is not', async () => {
+  let ran = 0
+  const { claim, on, sent, typing } = claimWith(async () => {
+    ran += 1
+    return { ok: true, text: 'hi' }
+  })
+  const admission = claim.admit(message())
+  on.delete('fake:1')
+  await admission?.run()
+  expect([ran, sent, typing]).toEqual([0, [], []])
+})
+
+test('W-04 CS-13 a queued turn is the message as it was admitted', async () => {
+  const seen: unknown[] = []
+  const { claim } = claimWith(async (channel, speaker, text) => {
+    seen.push(channel, speaker, text)
+    return { ok: true, text: 'hi' }
+  })
+  const mutable = message()
+  const admission = claim.admit(mutable)
+  Object.assign(mutable, { channel: 'fake:9', authorId: 'u-bob', authorName: 'Bob', text: 'other' })
+  await admission?.run()
+  expect(seen).toEqual(['fake:1', { id: 'u-ann', name: 'Ann' }, 'hello'])
+})
+
+test('PL-10 W-79 a failed turn says its own words; a thrown one says others, and the log has the scrubbed cause', async () => {
+  const failed = claimWith(async () => ({ ok: false, text: 'No key is set', category: 'credential' }))
+  await failed.claim.admit(message())?.run()
+  expect(failed.sent).toEqual([{ chunks: ['No key is set'] }])
+  const thrown = claimWith(async () => {
+    throw new TypeError('boom token=abcdefgh12345')
+  })
+  await thrown.claim.admit(message())?.run()
+  expect(thrown.sent).toEqual([{ chunks: [THROWN_TEXT] }])
+  expect(thrown.lines).toEqual([
+    {
+      level: 'error',
+      fields: { channel: 'fake:1', category: 'unknown', cause: 'boom [redacted]' },
+      message: 'a sandbox turn threw',
+    },
+  ])
+  expect(thrown.typing).toHaveLength(2)
+})
+
+test('RL-08 a message that no turn can carry is answered with words for it', async () => {
+  const { claim, sent, lines } = claimWith(async () => {
+    throw new SandboxPluginError('input_invalid', 'text has at most 32000 characters')
+  })
+  await claim.admit(message())?.run()
+  expect(sent).toEqual([{ chunks: [TOO_LONG_TEXT] }])
+  expect(lines.map(({ level }) => level)).toEqual(['warn'])
+})
+
+test('W-77 a reply that cannot be sent is a delivery error, not a failed turn', async () => {
+  const { claim, lines } = claimWith(answers, { failSend: true })
+  await expect(claim.admit(message())?.run()).resolves.toBeUndefined()
+  expect(lines).toMatchObject([
+    {
+      level: 'error',
+      fields: { channel: 'fake:1', category: 'delivery', cause: 'surface down, [redacted]' },
+    },
+  ])
+})
+
+test('PL-11 background turns are skipped, stop is synchronous, start over is passed on', async () => {
+  const { claim, fresh } = claimWith(answers)
+  const turn = {
+    channel: 'fake:1',
+    target: 't',
+    author: { id: 'a', name: 'A' },
+    turnId: '1',
+    text: 'x',
+  } as const
+  await expect(claim.background?.(turn)).resolves.toMatchObject({
+    status: 'skipped',
+    reason: expect.any(String),
+  })
+  expect([claim.stop?.('fake:1'), claim.stop?.('fake:2')]).toEqual([true, false])
+  await expect(claim.startFresh('fake:1')).resolves.toBe('sandbox')
+  expect(fresh).toEqual(['fake:1'])
+})
+
+test('PL-15 a host that says who speaks: only messages with a speaker are answered; on 0.8 nothing depends on it', () => {
+  const speaker = { id: 'u-ann', name: 'Ann', tier: 'member', principalId: 'p-1' } as const
+  const newer = claimWith(answers, { needsSpeaker: true }).claim
+  expect(newer.admit(message())).toBeUndefined()
+  expect(newer.admit(message({ speaker }))).toBeDefined()
+  expect(claimWith(answers).claim.admit(message())).toBeDefined()
+})

@@ -1,0 +1,81 @@
+import { chmodSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { account, ownDir } from '../../test/account.ts'
+import { isWithin, privateRoot, workerAccount } from './private-directory.ts'
+
+const root = { uid: 0, gid: 0 }
+const service = { uid: 1000, gid: 1001 }
+
+test('RL-05 a host that is not root lends its workers its own account, and no other', () => {
+  expect(workerAccount(undefined, service)).toEqual(service)
+  expect(workerAccount({ uid: 1000, gid: 1001 }, service)).toEqual(service)
+  expect(() => workerAccount({ uid: 1001 }, service)).toThrow(/must be those of the host \(1000:1001\)/)
+  expect(() => workerAccount({ gid: 1000 }, service)).toThrow(/must be those of the host/)
+})
+
+test('decision 25: a root host must name a uid and a gid that are not root', () => {
+  expect(workerAccount({ uid: 64200, gid: 64201 }, root)).toEqual({ uid: 64200, gid: 64201 })
+  for (const named of [
+    undefined,
+    { uid: 64200 },
+    { gid: 1 },
+    { uid: 0, gid: 1 },
+    { uid: 1, gid: 0 },
+    { uid: 1.5, gid: 1 },
+  ]) {
+    expect(() => workerAccount(named, root)).toThrow(/runs as root.*name a uid and a gid/s)
+  }
+})
+
+test('RL-04 a missing root is made, private and owned by the workers', () => {
+  using dir = ownDir()
+  const path = join(dir.path, 'a', 'b')
+  expect(privateRoot('runRoot', path, account)).toBe(path)
+  const stat = statSync(path)
+  expect([stat.mode & 0o777, stat.uid]).toEqual([0o700, account.uid])
+})
+
+test.each([
+  ['relative/path', /is not absolute/],
+  ['/', /is the root of the file system/],
+  ['/tmp/..', /is the root of the file system/],
+])('RL-04 %s is refused', (path, message) => {
+  expect(() => privateRoot('runRoot', path, account)).toThrow(message)
+})
+
+test('RL-04 a root that others can read, that is no directory or another account owns is refused', () => {
+  using dir = ownDir()
+  const open = join(dir.path, 'open')
+  privateRoot('runRoot', open, account)
+  chmodSync(open, 0o750)
+  expect(() => privateRoot('runRoot', open, account)).toThrow(
+    `is open to other accounts (mode 750). Run: chmod 700 ${open}`,
+  )
+  const file = join(dir.path, 'file')
+  writeFileSync(file, '')
+  expect(() => privateRoot('runRoot', file, account)).toThrow(/runRoot .*file/)
+  const other = { uid: account.uid + 1, gid: account.gid }
+  chmodSync(open, 0o700)
+  expect(() => privateRoot('runRoot', open, other)).toThrow(/belongs to uid \d+, not to \d+. Run: chown/)
+})
+
+test('RL-04 links are resolved before anything is decided', () => {
+  using dir = ownDir()
+  const real = join(dir.path, 'real')
+  privateRoot('runRoot', real, account)
+  symlinkSync(real, join(dir.path, 'link'))
+  expect(privateRoot('runRoot', join(dir.path, 'link'), account)).toBe(real)
+  mkdirSync(join(dir.path, 'open'), { mode: 0o755 })
+  symlinkSync(join(dir.path, 'open'), join(dir.path, 'trap'))
+  expect(() => privateRoot('runRoot', join(dir.path, 'trap'), account)).toThrow()
+})
+
+test('isWithin knows a sibling with the same beginning', () => {
+  expect([isWithin('/a/b', '/a'), isWithin('/a', '/a'), isWithin('/ab', '/a'), isWithin('/x', '/')]).toEqual([
+    true,
+    true,
+    false,
+    true,
+  ])
+})

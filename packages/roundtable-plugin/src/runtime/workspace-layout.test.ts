@@ -1,0 +1,124 @@
+import { createHash } from 'node:crypto'
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { account, ownDir, ownRoots, userOptions } from '../../test/account.ts'
+import { openWorkspaceLayout } from './workspace-layout.ts'
+
+const open = (roots: { runRoot: string; workspaceRoot: string }) =>
+  openWorkspaceLayout({ runRoot: roots.runRoot, workspaceRoot: roots.workspaceRoot, user: userOptions })
+
+test('RL-07 RL-10 a worker gets a fresh run directory and its channel’s workspace', async () => {
+  using roots = ownRoots()
+  const layout = open(roots)
+  const a = await layout.prepare('discord:../../etc')
+  const hash = createHash('sha256').update('discord:../../etc').digest('hex')
+  expect(a.channelHash).toBe(hash)
+  expect(a.workspaceDir).toBe(join(roots.workspaceRoot, hash))
+  for (const path of [a.runDir, a.workspaceDir]) {
+    expect([lstatSync(path).mode & 0o777, lstatSync(path).uid]).toEqual([0o700, account.uid])
+  }
+  writeFileSync(join(a.workspaceDir, 'kept'), '')
+  const b = await layout.prepare('discord:../../etc')
+  expect(b.runDir).not.toBe(a.runDir)
+  await a.dispose()
+  await a.dispose()
+  expect(existsSync(a.runDir)).toBe(false)
+  expect(existsSync(join(b.workspaceDir, 'kept'))).toBe(true)
+  await b.dispose()
+  layout.close()
+})
+
+test('RL-04 the roots must be two, neither inside the other', () => {
+  using dir = ownDir()
+  const root = join(dir.path, 'r')
+  for (const other of [root, join(root, 'w')]) {
+    expect(() => open({ runRoot: root, workspaceRoot: other })).toThrow(/neither inside the other/)
+    expect(() => open({ runRoot: other, workspaceRoot: root })).toThrow(/neither inside the other/)
+  }
+})
+
+test('RL-06 W-68 T67 the socket path is counted in bytes, before anything starts', async () => {
+  using dir = ownDir()
+  const room = 77 - Buffer.byteLength(`${dir.path}/`)
+  const fits = open({ runRoot: join(dir.path, 'x'.repeat(room)), workspaceRoot: join(dir.path, 'w') })
+  const { socketPath } = await fits.prepare('a:1')
+  expect(Buffer.byteLength(socketPath)).toBe(107)
+  fits.close()
+  const tooLong = join(dir.path, 'x'.repeat(room + 1))
+  expect(() => open({ runRoot: tooLong, workspaceRoot: join(dir.path, 'w') })).toThrow(
+    /is 1 bytes too long.*108 bytes, and the system allows 107/,
+  )
+  // 30 characters and fewer UTF-16 units than the limit, but three bytes each.
+  const wide = join(dir.path, '語'.repeat(30))
+  expect(() => open({ runRoot: wide, workspaceRoot: join(dir.path, 'w') })).toThrow(/bytes too long/)
+})
+
+test('decision 20: the install id stays, and belongs to the path', () => {
+  using roots = ownRoots()
+  const first = open(roots)
+  first.close()
+  const second = open(roots)
+  second.close()
+  expect(second.installId).toBe(first.installId)
+  expect(second.installId).toMatch(/^[0-9a-f]{32}$/)
+  expect(second.epoch).not.toBe(first.epoch)
+  const file = join(roots.runRoot, 'install-id')
+  expect(lstatSync(file).mode & 0o777).toBe(0o600)
+  const copy = join(roots.runRoot, '..', 'copy')
+  const third = open({ ...roots, runRoot: copy })
+  third.close()
+  writeFileSync(join(copy, 'install-id'), readFileSync(file))
+  const fourth = open({ ...roots, runRoot: copy })
+  fourth.close()
+  expect(fourth.installId).not.toBe(first.installId)
+})
+
+test('decision 20: one host per run root; the mark of a dead one is no obstacle', () => {
+  using roots = ownRoots()
+  const layout = open(roots)
+  expect(() => open(roots)).toThrow(/is used by another host \(process \d+\)/)
+  layout.close()
+  layout.close()
+  // As a killed host leaves it: a pid that is alive, with another start time.
+  writeFileSync(join(roots.runRoot, 'host.1.123456789012345.x-y.lock'), '')
+  writeFileSync(join(roots.runRoot, `host.${process.ppid}.1.x-y.lock`), '')
+  const next = open(roots)
+  expect(readdirSync(roots.runRoot).filter((name) => name.endsWith('.lock'))).toHaveLength(1)
+  next.close()
+})
+
+test('a sweep removes run directories that nobody uses, and nothing else', async () => {
+  using roots = ownRoots()
+  const dead = open(roots)
+  const left = await dead.prepare('a:1')
+  dead.close()
+  const layout = open(roots)
+  const used = await layout.prepare('a:1')
+  mkdirSync(join(roots.runRoot, 'process'))
+  const swept = await layout.sweep()
+  expect(swept.map((name) => join(roots.runRoot, name))).toEqual([left.runDir])
+  expect([existsSync(left.runDir), existsSync(used.runDir)]).toEqual([false, true])
+  expect(existsSync(join(roots.runRoot, 'process'))).toBe(true)
+  expect(existsSync(left.workspaceDir)).toBe(true)
+  layout.close()
+})
+
+test('a workspace that is no directory of ours is refused', async () => {
+  using roots = ownRoots()
+  const layout = open(roots)
+  const { workspaceDir } = await layout.prepare('a:1')
+  rmdirSync(workspaceDir)
+  symlinkSync('/etc', workspaceDir)
+  await expect(layout.prepare('a:1')).rejects.toThrow(/workspace .* Move it away/)
+  layout.close()
+})
