@@ -1,7 +1,10 @@
-import { Agent, type IncomingMessage, request } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { BROKER_HOST, limits } from '@sandbox/protocol'
 import { GuestError, type GuestErrorCode } from './errors.ts'
 import { isObject, parseJson } from './json.ts'
+
+// Not by `import`: that reads every export of the module, and one of them loads Node's whole WebSocket: 30 ms.
+const { Agent, request } = process.getBuiltinModule('node:http')
 
 /** One request to the host. */
 export interface WireCall {
