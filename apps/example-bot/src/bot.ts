@@ -15,6 +15,7 @@ import { createHost, type Host } from '@sandbox/roundtable-plugin/host'
 import { chooseDriver, type DriverPlace } from './choose-driver.ts'
 import type { DriverConfig } from './config.ts'
 import { BotError } from './errors.ts'
+import { plain } from './plain-text.ts'
 import { impassable, openStateDir, type StateDir } from './state-dir.ts'
 
 /** Options of {@link openBot}. */
@@ -164,11 +165,17 @@ function digest(path: string): string {
   return createHash('sha256').update(readFileSync(path)).digest('hex').slice(0, 12)
 }
 
-/** The host's structured lines as lines for people: the message, and the error's own message. */
+/** The host's structured lines as lines for people. Some of their words come from a worker, so none is obeyed. */
 function lineLogger(log: (line: string) => void) {
   const line = (fields: object, message: string): void => {
-    const { err } = fields as { err?: unknown }
-    log(redact(err instanceof Error ? `${message}: ${err.message}` : message))
+    const about = Object.entries(fields).map(([name, value]) =>
+      name === 'err' ? String((value as Error | undefined)?.message) : `${name} ${words(value)}`,
+    )
+    log(plain(redact(about.length === 0 ? message : `${message}: ${about.join(', ')}`)))
   }
   return { info: () => {}, warn: line, error: line }
+}
+
+function words(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value)
 }

@@ -31,6 +31,8 @@ export async function serveDemo(config: ServeConfig): Promise<void> {
   }
   const signals = stopSignals({
     onStop: () => {
+      terminal?.close()
+      terminal = undefined
       log('Stopping. Again to stop at once, which may leave a container for the next start to remove.')
       off.abort()
     },
@@ -47,15 +49,12 @@ export async function serveDemo(config: ServeConfig): Promise<void> {
         interactive: true,
         colours: config.colour && process.stdout.isTTY,
       })
-      ends.push(() => terminal?.close())
     }
     await aborted(off.signal)
   } catch (error) {
     if (!off.signal.aborted) throw error
   } finally {
-    terminal?.close()
-    terminal = undefined
-    for (const end of ends.reverse()) await end()
+    await endAll(ends, log)
     signals.release()
   }
   log('Stopped.')
@@ -107,6 +106,18 @@ async function start(config: ServeConfig, { log, signal, ends }: Surroundings) {
   ends.push(() => page.close())
   log(welcome(page.address, place, keysPath))
   return { views }
+}
+
+/** Ends everything, in reverse, and goes on when one thing cannot be ended. */
+async function endAll(ends: (() => unknown)[], log: (line: string) => void): Promise<void> {
+  for (const end of ends.reverse()) {
+    try {
+      await end()
+    } catch (error) {
+      log(error instanceof Error ? error.message : String(error))
+      process.exitCode = 1
+    }
+  }
 }
 
 function welcome(address: string, place: DriverPlace, keysPath: string): string {

@@ -10,8 +10,3 @@ export type Paint = (look: Look, text: string) => string
 export function painter(colours: boolean): Paint {
   return colours ? (look, text) => styleText(look, text, { validateStream: false }) : (_, text) => text
 }
-
-/** What a terminal would obey (control characters, escape sequences, direction marks) is shown as a box. */
-export function plain(text: string): string {
-  return text.replace(/[^\P{Cc}\n\t]|[\u202a-\u202e\u2066-\u2069]/gu, '\u25a1')
-}

@@ -113,25 +113,39 @@ test('says who pays, by rule and fingerprint', async () => {
   await shows('The rule for channel demo:team, speaker u-ben pays: file:./ben.key, key cafe0123.')
 })
 
-test('a settled turn prints its receipt, a failed one its cause', async () => {
-  open(false, false)
-  const turn = {
-    turnId: 't',
-    channel: 'demo:team',
-    speaker: { id: 'u-ben', name: 'Ben' },
-    driver: 'process',
-  } as const
-  ledger.onTurn({ ...turn, state: 'admitted', durationMs: 0 })
-  ledger.onTurn({
-    ...turn,
-    state: 'settled',
-    durationMs: 12,
-    ok: false,
-    category: 'credential',
-    cause: 'no rule',
-  })
-  await shows('demo:team nobody paid · 12 ms · no container · credential: no rule')
-})
+test.each(['before', 'after'])(
+  'a reply is followed by its receipt, also when the turn settles %s it',
+  async (when) => {
+    room = new Room({
+      prefix: 'demo',
+      channels: CHANNELS,
+      turnOf: (channel) => ledger.latest(channel)?.turnId,
+    })
+    open(false, false)
+    const turn = {
+      turnId: 't',
+      channel: 'demo:team',
+      speaker: { id: 'u-ben', name: 'Ben' },
+      driver: 'process',
+    } as const
+    const settle = () =>
+      ledger.onTurn({
+        ...turn,
+        state: 'settled',
+        durationMs: 12,
+        ok: false,
+        category: 'credential',
+        cause: 'no rule',
+      })
+    ledger.onTurn({ ...turn, state: 'admitted', durationMs: 0 })
+    if (when === 'before') settle()
+    await room.sendReply('demo:team', { chunks: ['sorry'] })
+    if (when === 'after') settle()
+    const receipt = 'demo:team nobody paid · 12 ms · no container · credential: no rule'
+    await shows(`demo:team Bot: sorry\n${receipt}\n`)
+    expect(shown.split(receipt)).toHaveLength(2)
+  },
+)
 
 test('/stop reaches the bot, a refused message is told', async () => {
   open(false, false)

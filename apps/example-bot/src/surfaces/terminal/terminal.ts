@@ -2,8 +2,9 @@ import { createInterface, type Interface } from 'node:readline'
 import { CredentialError } from '@sandbox/credential-scope'
 import { BotError } from '../../errors.ts'
 import type { Explain, Ledger, Receipt } from '../../ledger.ts'
+import { plain } from '../../plain-text.ts'
 import type { Room, RoomChannel, RoomEntry, RoomSpeaker } from '../room.ts'
-import { type Paint, painter, plain } from './colours.ts'
+import { type Paint, painter } from './colours.ts'
 
 /** Options of {@link openTerminal}. */
 export interface TerminalOptions {
@@ -49,6 +50,8 @@ class OpenTerminal implements Terminal {
   #channel: RoomChannel
   #speaker: RoomSpeaker
   #over = false
+  /** A reply that was shown before its turn had settled: the receipt is still to come. */
+  #owed: string | undefined
 
   constructor(options: TerminalOptions) {
     this.#options = options
@@ -85,6 +88,7 @@ class OpenTerminal implements Terminal {
     this.#over = true
     for (const end of this.#ends) end()
     this.#lines.close()
+    if (this.#options.interactive) this.#options.output.write('\n')
   }
 
   #take(line: string): void {
@@ -154,10 +158,15 @@ class OpenTerminal implements Terminal {
     const place = this.#paint('dim', `${entry.channel} `)
     const author = this.#paint(own ? 'bold' : 'cyan', `${plain(entry.author)}:`)
     this.print(`${place}${author} ${plain(entry.text)}`)
+    if (entry.turnId === undefined) return
+    this.#owed = entry.turnId
+    const receipt = this.#options.ledger.latest(entry.channel)
+    if (receipt !== undefined) this.#settle(receipt)
   }
 
   #settle(receipt: Receipt): void {
-    if (receipt.state !== 'settled') return
+    if (receipt.state !== 'settled' || receipt.turnId !== this.#owed) return
+    this.#owed = undefined
     const paid = receipt.payments.map(({ rule, fingerprint }) =>
       rule === undefined ? `key ${short(fingerprint)}` : `${rule}, key ${short(fingerprint)}`,
     )

@@ -85,6 +85,7 @@ function showLink(state, message) {
   const link = at('link')
   link.textContent = { open: 'Connected', waiting: 'Connecting', refused: 'Refused' }[state]
   link.className = `pill ${state}`
+  document.querySelector('main').inert = state === 'refused'
   showTrouble(
     state === 'refused'
       ? message
@@ -103,7 +104,7 @@ function showTrouble(text) {
 
 function showDriver(driver) {
   const sealed = driver.isolation === 'container'
-  at('driver').textContent = sealed ? 'Sealed container a turn' : 'Plain process: no sandbox'
+  at('driver').textContent = sealed ? 'One sealed container per turn' : 'Plain process: no sandbox'
   at('driver').className = `pill ${sealed ? 'open' : 'refused'}`
   at('no-sandbox').hidden = sealed
 }

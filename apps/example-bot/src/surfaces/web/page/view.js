@@ -60,6 +60,15 @@ export function entryItem(entry, receipt) {
   )
 }
 
+/** The host's reasons for turning a call down, in words; others are shown as they are. */
+const REASONS = {
+  credential_missing: 'refused: no key',
+  reflection: 'answer held back: it carried the key',
+  upstream_status: 'the model service refused',
+  upstream_network: 'the model service was not reached',
+  budget_spent: 'refused: too many calls',
+}
+
 /** Who paid for a reply, and what it took. */
 export function receiptLine(receipt) {
   const line = make('p', { className: 'receipt' })
@@ -70,10 +79,14 @@ export function receiptLine(receipt) {
       make(
         'span',
         {},
-        payment.rule === undefined ? 'Paid by a key ' : `Paid by the rule for ${payment.rule} `,
+        payment.rule === undefined ? 'Paid by a key ' : `Paid by ${payment.rule} `,
         keyChip(payment.fingerprint),
       ),
     )
+  }
+  for (const [reason, times] of Object.entries(receipt.refusals)) {
+    const words = `${REASONS[reason] ?? reason.replaceAll('_', ' ')}${times > 1 ? ` × ${times}` : ''}`
+    line.append(make('span', { className: 'refusal' }, words))
   }
   for (const fact of facts(receipt)) line.append(make('span', { className: 'fact' }, fact))
   return line
@@ -85,9 +98,6 @@ function facts(receipt) {
   if (receipt.toolCalls.length > 0) list.push(`tools: ${receipt.toolCalls.join(', ')}`)
   const tokens = receipt.tokens.input + receipt.tokens.output
   if (tokens > 0) list.push(count(tokens, 'token'))
-  for (const [reason, times] of Object.entries(receipt.refusals)) {
-    list.push(`${reason.replaceAll('_', ' ')}${times > 1 ? ` × ${times}` : ''}`)
-  }
   if (receipt.state === 'settled') list.push(`${receipt.durationMs} ms`)
   list.push(receipt.driver === 'docker' ? 'container' : 'no container')
   return list
