@@ -1,4 +1,5 @@
 import { checkBudgets } from './budgets.ts'
+import { checkDocuments } from './documents.ts'
 import type { Finding } from './finding.ts'
 import { checkImports } from './imports.ts'
 import { checkManifests } from './manifests.ts'
@@ -26,6 +27,7 @@ async function main(args: readonly string[]): Promise<number> {
     ['budgets', checkBudgets(root, workspaces)],
     ['surface', checkSurface(root, workspaces)],
     ['promises', checkPromises(root)],
+    ['documents', checkDocuments(root, workspaces)],
   ]
   for (const [name, findings] of guards) print(name, findings)
   return guards.some(([, findings]) => findings.some((one) => one.level === 'fail')) ? 1 : 0

@@ -54,7 +54,11 @@ type Parsed = ReturnType<typeof parseSync>
 
 /** Reads one TypeScript file. Throws `TypeError` when it does not parse. */
 export function readSourceFile(root: string, path: string): SourceFile {
-  const text = readFileSync(join(root, path), 'utf8')
+  return parseSource(path, readFileSync(join(root, path), 'utf8'))
+}
+
+/** The same for text that is at hand. */
+export function parseSource(path: string, text: string): SourceFile {
   const parsed = parseSync(path, text, { lang: 'ts', sourceType: 'module' })
   if (parsed.errors.length > 0) throw new TypeError(`${path} does not parse: ${parsed.errors[0]?.message}`)
   const lineOf = lineFinder(text)

@@ -31,7 +31,7 @@ export function updateSurface(root: string, workspaces: readonly Workspace[]): v
 }
 
 /** Reads what the published packages export, from their sources. */
-function readSurface(root: string, workspaces: readonly Workspace[]): Surface {
+export function readSurface(root: string, workspaces: readonly Workspace[]): Surface {
   const published = workspaces.filter((workspace) => workspace.row.published)
   return Object.fromEntries(
     published.flatMap((workspace) =>
