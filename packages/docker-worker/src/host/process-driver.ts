@@ -149,7 +149,8 @@ async function makeReady(options: ProcessDriverOptions): Promise<Ready> {
   await ownDirectory(workers, 0o700)
   const files = workerFiles(workers)
   if (process.getuid?.() !== 0 || !user) return { programs: await programsInPlace(runtime, bundle), files }
-  await ownDirectory(staged, 0o711)
+  // Bun lists the directory of the program that it runs.
+  await ownDirectory(staged, 0o755)
   return { programs: await stagePrograms(staged, { runtime, bundle }, user), files }
 }
 
