@@ -1,3 +1,4 @@
+import { checkArtefacts } from './artefacts.ts'
 import { checkBudgets } from './budgets.ts'
 import { checkDocuments } from './documents.ts'
 import type { Finding } from './finding.ts'
@@ -8,27 +9,32 @@ import { checkPromises } from './promises.ts'
 import { readWorkspaces } from './source-tree.ts'
 import { checkSurface, SURFACE_FILE, updateSurface } from './surface.ts'
 
-/** `pnpm guards [--update]`: prints what the guards found; exit code 1 when something fails. */
+const USAGE = 'guards [--update | --packed]: --update pins the surface anew, --packed checks what pnpm packs'
+
+/** `pnpm guards`: prints what the guards found; exit code 1 when something fails. */
 async function main(args: readonly string[]): Promise<number> {
-  const unknown = args.filter((arg) => arg !== '--update')
-  if (unknown.length > 0) {
-    console.error(`guards: unknown argument ${unknown[0]}; the only one is --update (pin the surface anew)`)
+  if (args.length > 1 || !['--update', '--packed', undefined].includes(args[0])) {
+    console.error(USAGE)
     return 2
   }
   const root = process.cwd()
+  if (args[0] === '--packed') return report([['artefacts', checkArtefacts(root)]])
   const workspaces = readWorkspaces(root)
-  if (args.includes('--update')) {
+  if (args[0] === '--update') {
     updateSurface(root, workspaces)
     console.log(`guards: ${SURFACE_FILE} written`)
   }
-  const guards: [string, Finding[]][] = [
+  return report([
     ['imports', [...(await checkImports(root)), ...checkNames(workspaces)]],
     ['manifests', checkManifests(root, workspaces)],
     ['budgets', checkBudgets(root, workspaces)],
     ['surface', checkSurface(root, workspaces)],
     ['promises', checkPromises(root)],
     ['documents', checkDocuments(root, workspaces)],
-  ]
+  ])
+}
+
+function report(guards: readonly [string, readonly Finding[]][]): number {
   for (const [name, findings] of guards) print(name, findings)
   return guards.some(([, findings]) => findings.some((one) => one.level === 'fail')) ? 1 : 0
 }
