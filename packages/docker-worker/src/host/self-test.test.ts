@@ -1,0 +1,95 @@
+import type { Posture } from '@sandbox/protocol'
+import { expect, test } from 'vitest'
+import { sealedDifferences } from './self-test.ts'
+
+const NONE = '0000000000000000'
+const PROFILE = {
+  user: { uid: 4242, gid: 4343 },
+  hostNamespaces: ['net:[1]', 'pid:[2]', 'mnt:[3]', 'uts:[4]', 'ipc:[5]'],
+}
+const mount = (target: string, options: string, type = 'ext4') => ({ target, type, options })
+const GOOD: Posture = {
+  runtime: 'node 24.21.0',
+  uid: 4242,
+  gid: 4343,
+  groups: [4343],
+  capabilities: { inheritable: NONE, permitted: NONE, effective: NONE, bounding: NONE, ambient: NONE },
+  noNewPrivs: true,
+  seccomp: 2,
+  interfaces: ['lo'],
+  routes: [],
+  rootReadOnly: true,
+  mounts: [
+    mount('/', 'ro,relatime', 'overlay'),
+    mount('/proc', 'rw,nosuid,nodev,noexec,relatime', 'proc'),
+    mount('/dev/pts', 'rw', 'devpts'),
+    mount('/sys/fs/cgroup/pids', 'ro', 'cgroup'),
+    mount('/etc/hostname', 'ro'),
+    mount('/sbin/docker-init', 'ro'),
+    mount('/tmp', 'rw,nosuid,nodev,noexec,relatime', 'tmpfs'),
+    mount('/run/sandbox', 'ro,relatime'),
+    mount('/workspace', 'rw,relatime'),
+  ],
+  environment: ['PATH', 'HOSTNAME', 'HOME'],
+  namespaces: ['net:[11]', 'pid:[12]', 'mnt:[13]', 'uts:[14]', 'ipc:[15]'],
+}
+
+test('T65 a worker inside its walls differs in nothing', () => {
+  expect(sealedDifferences(GOOD, PROFILE)).toEqual([])
+})
+
+const without = (target: string) => GOOD.mounts.filter((entry) => entry.target !== target)
+
+test.each<[string, Partial<Posture>, string]>([
+  ['uid', { uid: 0 }, 'The worker runs as uid 0, not 4242.'],
+  ['gid', { gid: 0 }, 'The worker runs as gid 0, not 4343.'],
+  ['group', { groups: [4343, 999] }, 'The worker is in other groups: 999.'],
+  [
+    'capability',
+    { capabilities: { ...GOOD.capabilities, bounding: '00000000a80425fb' } },
+    'The worker has capabilities: bounding is 00000000a80425fb.',
+  ],
+  ['privileges', { noNewPrivs: false }, 'The worker can gain privileges: no-new-privileges is off.'],
+  ['seccomp', { seccomp: 0 }, 'No system call filter: seccomp is 0, not 2.'],
+  ['interface', { interfaces: ['lo', 'eth0'] }, 'The worker has another network interface: "eth0".'],
+  ['route', { routes: ['eth0'] }, 'The worker has routes: "eth0".'],
+  ['root', { rootReadOnly: false }, 'The root file system can be written.'],
+  [
+    'mount',
+    { mounts: [...GOOD.mounts, mount('/var/run/docker.sock', 'rw')] },
+    'The worker has other mounts: "/var/run/docker.sock".',
+  ],
+  [
+    'look-alike mount',
+    { mounts: [...GOOD.mounts, mount('/development', 'rw')] },
+    'The worker has other mounts: "/development".',
+  ],
+  [
+    'run directory',
+    { mounts: [...without('/run/sandbox'), mount('/run/sandbox', 'rw,relatime')] },
+    '/run/sandbox is not mounted ro.',
+  ],
+  ['tmp', { mounts: [...without('/tmp'), mount('/tmp', 'rw,nosuid')] }, '/tmp is not mounted noexec, nodev.'],
+  ['workspace', { mounts: without('/workspace') }, 'Nothing is mounted at /workspace.'],
+  ['variable', { environment: ['PATH', 'HTTPS_PROXY'] }, 'The worker has another variable: "HTTPS_PROXY".'],
+  [
+    'namespace',
+    { namespaces: ['net:[1]', ...GOOD.namespaces.slice(1)] },
+    'The worker shares a namespace with the host: "net:[1]".',
+  ],
+  [
+    'hidden namespace',
+    { namespaces: GOOD.namespaces.slice(1) },
+    'The worker did not report its net namespace.',
+  ],
+])('T65 another %s is one sentence', (_name, change, sentence) => {
+  expect(sealedDifferences({ ...GOOD, ...change }, PROFILE)).toEqual([sentence])
+})
+
+test('names of a hostile guest are quoted and cut', () => {
+  const environment = ['\u001b[31m\n', ...Array.from({ length: 20 }, () => 'x'.repeat(256))]
+  const [sentence = ''] = sealedDifferences({ ...GOOD, environment }, PROFILE)
+  expect(sentence).toContain('"\\u001b[31m\\n"')
+  expect(sentence).toContain('and more')
+  expect(sentence.length).toBeLessThan(900)
+})
