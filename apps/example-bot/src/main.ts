@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { readConfig, USAGE } from './config.ts'
+import { checkCommand } from './demo/check-command.ts'
 import { BotError } from './errors.ts'
 import { keysCheck, keysExplain } from './keys/keys-command.ts'
 import { serveDemo } from './serve-demo.ts'
@@ -23,6 +24,9 @@ async function run(): Promise<void> {
       return print(USAGE.trimEnd())
     case 'serve':
       return serveDemo(config)
+    case 'check':
+      process.exitCode = await checkCommand(config)
+      return
     case 'keys-check':
       return print(keysCheck({ path: keysPath(config.stateDir) }))
     case 'keys-explain':

@@ -77,13 +77,16 @@ interface Surroundings {
 export async function runCheck(options: CheckOptions): Promise<CheckReport> {
   const path = join(options.parentDir ?? tmpdir(), `sbx-check-${randomBytes(4).toString('hex')}`)
   const state = openStateDir({ path })
+  let service: StandIn | undefined
   try {
     const keys = new CheckKeys(state.keysDir)
     const known = keys.tokens().filter((token) => token !== keys.token('unknown'))
-    await using service = await startStandIn({ keys: known, fingerprint: fingerprintOf })
+    // No "await using": Node 22 cannot read it.
+    service = await startStandIn({ keys: known, fingerprint: fingerprintOf })
     const rows = await playAll({ options, stateDir: path, keys, service })
     return { rows, ok: rows.every(({ ok }) => ok) }
   } finally {
+    await service?.close()
     rmSync(path, { recursive: true, force: true })
   }
 }
