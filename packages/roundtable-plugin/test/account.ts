@@ -26,6 +26,8 @@ export function ownRoots() {
     runRoot: join(dir.path, 'r'),
     workspaceRoot: join(dir.path, 'w'),
     stateFile: join(state, 's', 'channels.json'),
+    /** For whatever a test needs. */
+    free: state,
     [Symbol.dispose]() {
       dir[Symbol.dispose]()
       rmSync(state, { recursive: true, force: true })

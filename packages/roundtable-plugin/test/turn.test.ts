@@ -1,0 +1,378 @@
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { HostTool } from '@sandbox/broker'
+import type { Worker } from '@sandbox/docker-worker'
+import { chatText, chatToolCalls, type UpstreamScript } from '@sandbox/testing'
+import { expect, test } from 'vitest'
+import { SandboxPluginError } from '../src/errors.ts'
+import { ann, bob, kit } from './runtime-kit.ts'
+
+const codeOf = (error: unknown) => (SandboxPluginError.isInstance(error) ? error.code : String(error))
+
+/** A model service that answers when the test says so. */
+function gate(): { script: UpstreamScript; asked: Promise<void>; open: () => void } {
+  let open = () => {}
+  let seen = () => {}
+  const opened = new Promise<void>((done) => (open = done))
+  const asked = new Promise<void>((done) => (seen = done))
+  const script: UpstreamScript = async () => {
+    seen()
+    await opened
+    return chatText('late')
+  }
+  return { script, asked, open: () => open() }
+}
+
+test('RL-10 a message goes in, an answer comes out, and nothing is left but the workspace', async () => {
+  await using own = await kit()
+  const reply = await own.runtime.runTurn('fake:1', ann, 'hello')
+  expect(reply).toEqual({ ok: true, text: 'hi' })
+  expect(own.upstream.seen).toHaveLength(1)
+  expect(own.upstream.seen[0]?.headers.authorization).toBe('Bearer sk-test-0123456789abcdef')
+  expect(own.turns.map(({ state }) => state)).toEqual([
+    'admitted',
+    'starting',
+    'bound',
+    'answering',
+    'settling',
+    'settled',
+  ])
+  expect(own.turns.at(-1)).toMatchObject({ ok: true, driver: 'process', channel: 'fake:1', speaker: ann })
+  expect(own.calls.find(({ route }) => route === 'model')?.scope).toEqual({ channel: 'fake:1', speaker: ann })
+  expect(own.runDirs()).toEqual([])
+  const [workspace] = readdirSync(own.roots.workspaceRoot)
+  expect(existsSync(join(own.roots.workspaceRoot, workspace ?? '', 'history.json'))).toBe(true)
+  expect(own.runtime.busy()).toEqual([])
+  expect(own.lines).toEqual([])
+})
+
+test('CS-13 W-04 the speaker is who it was when the turn was admitted', async () => {
+  const scopes: unknown[] = []
+  await using own = await kit({
+    runtime: {
+      apiKey: (scope) => {
+        scopes.push(scope)
+        return 'sk-test-0123456789abcdef'
+      },
+    },
+  })
+  const speaker = { ...ann }
+  const turn = own.runtime.runTurn('fake:1', speaker, 'hello')
+  speaker.id = 'u-mallory'
+  await turn
+  expect(scopes).toEqual([{ channel: 'fake:1', speaker: ann }])
+})
+
+test('RL-08 RL-09 one turn at a time in a channel, any number of channels at once', async () => {
+  const { script, asked, open } = gate()
+  await using own = await kit({ script })
+  const first = own.runtime.runTurn('fake:1', ann, 'hello')
+  await expect(own.runtime.runTurn('fake:1', bob, 'me too').catch(codeOf)).resolves.toBe('busy')
+  const second = own.runtime.runTurn('fake:2', bob, 'hello')
+  await asked
+  expect(own.runtime.busy()).toEqual(['fake:1', 'fake:2'])
+  open()
+  expect(await Promise.all([first, second])).toEqual([
+    { ok: true, text: 'late' },
+    { ok: true, text: 'late' },
+  ])
+  await expect(own.runtime.runTurn('fake:1', ann, 'x'.repeat(32_001)).catch(codeOf)).resolves.toBe(
+    'input_invalid',
+  )
+})
+
+test('RL-12 a reset is for one turn; one asked during a turn is for the next', async () => {
+  await using own = await kit({
+    script: ({ body }) => {
+      if (body.includes('second')) own.runtime.startFresh('fake:1')
+      return chatText('noted')
+    },
+  })
+  const remembers = async (text: string) => {
+    await own.runtime.runTurn('fake:1', ann, text)
+    return own.upstream.seen.at(-1)?.body.includes('noted') === true
+  }
+  const seen = [
+    await remembers('first'),
+    await remembers('second'),
+    await remembers('third'),
+    await remembers('fourth'),
+  ]
+  expect(seen).toEqual([false, true, false, true])
+})
+
+test('RL-12 a failed turn keeps the reset', async () => {
+  let broken = false
+  await using own = await kit({
+    script: (_request, response) => (broken ? void response.writeHead(500).end() : chatText('noted')),
+  })
+  await own.runtime.runTurn('fake:1', ann, 'first')
+  own.runtime.startFresh('fake:1')
+  broken = true
+  expect(await own.runtime.runTurn('fake:1', ann, 'second')).toMatchObject({ ok: false, category: 'broker' })
+  broken = false
+  await own.runtime.runTurn('fake:1', ann, 'third')
+  expect(own.upstream.seen.at(-1)?.body).not.toContain('noted')
+})
+
+test('CS-09 T40 no key for the speaker: the chat hears it, and the model service saw nothing', async () => {
+  await using own = await kit({ runtime: { apiKey: () => undefined, keyContact: 'Olga' } })
+  expect(await own.runtime.runTurn('fake:1', ann, 'hello')).toEqual({
+    ok: false,
+    category: 'credential',
+    text: 'No key is set for you in this channel, so I cannot answer. Please ask Olga for one.',
+  })
+  expect(own.upstream.seen).toEqual([])
+  expect(own.turns.at(-1)).toMatchObject({ state: 'settled', ok: false, category: 'credential' })
+  expect(own.runDirs()).toEqual([])
+})
+
+test.each([
+  [401, 'credential', /refused the key that is set for you/],
+  [500, 'broker', /model service could not be reached/],
+] as const)('W-79 the model service answers %i: %s', async (status, category, text) => {
+  await using own = await kit({
+    script: (_request, response) => void response.writeHead(status).end('{"error":"secret words"}'),
+  })
+  const reply = await own.runtime.runTurn('fake:1', ann, 'hello')
+  expect(reply).toMatchObject({ ok: false, category, text: expect.stringMatching(text) })
+  expect(JSON.stringify(own.lines)).not.toContain('secret words')
+})
+
+test('RL-14 stop ends the running turn of its channel only, with its call to the model', async () => {
+  const { script, asked, open } = gate()
+  let gone = () => {}
+  const left = new Promise<void>((done) => (gone = done))
+  await using own = await kit({
+    script: (request, response, incoming) => {
+      response.on('close', () => gone())
+      return script(request, response, incoming)
+    },
+  })
+  expect(own.runtime.stop('fake:1')).toBe(false)
+  const turn = own.runtime.runTurn('fake:1', ann, 'hello')
+  await asked
+  expect([own.runtime.stop('fake:2'), own.runtime.stop('fake:1'), own.runtime.stop('fake:1')]).toEqual([
+    false,
+    true,
+    false,
+  ])
+  expect(own.runtime.busy()).toEqual(['fake:1'])
+  expect(await turn).toEqual({ ok: false, category: 'stopped', text: 'Stopped.' })
+  await left
+  expect([own.runtime.busy(), own.runDirs()]).toEqual([[], []])
+  open()
+})
+
+test('RL-15 dispose ends every turn, waits for it, and takes no more; the run root is free again', async () => {
+  const { script, asked, open } = gate()
+  await using own = await kit({ script })
+  const turn = own.runtime.runTurn('fake:1', ann, 'hello')
+  await asked
+  await own.runtime.dispose()
+  expect([own.runtime.busy(), own.runDirs()]).toEqual([[], []])
+  expect(await turn).toMatchObject({ ok: false, category: 'stopped' })
+  await expect(own.runtime.runTurn('fake:1', ann, 'hello').catch(codeOf)).resolves.toBe('closed')
+  expect(readdirSync(own.roots.runRoot).filter((name) => name.endsWith('.lock'))).toEqual([])
+  open()
+})
+
+test('a turn over its deadline ends, although its guest ignores SIGTERM', async () => {
+  await using own = await kit({
+    guest: `process.on('SIGTERM', () => {}); const nonce = await hello(); await take(nonce); setInterval(() => {}, 1000)`,
+    runtime: { turnTimeoutMs: 1_500 },
+  })
+  const reply = await own.runtime.runTurn('fake:1', ann, 'hello')
+  expect(reply).toMatchObject({ ok: false, category: 'timeout' })
+  expect([own.runtime.busy(), own.runDirs()]).toEqual([[], []])
+})
+
+test.each([
+  ['ends at once', 'process.exit(7)', 'worker', /exit code 7/],
+  ['is killed', `process.kill(process.pid, 'SIGKILL')`, 'container', /killed, SIGKILL/],
+  [
+    'speaks another protocol',
+    'await hello(99); setInterval(() => {}, 1000)',
+    'container',
+    /protocol 99.*sandbox-worker build/,
+  ],
+  ['says hello twice', `await hello(); await hello(); setInterval(() => {}, 1000)`, 'worker', /second_hello/],
+  [
+    'answers with nothing',
+    `const n = await hello(); await post(n, await take(n), { ok: true, text: ' ' })`,
+    'worker',
+    /empty answer/,
+  ],
+  [
+    'claims that time is over',
+    `const n = await hello(); await post(n, await take(n), { ok: false, text: 'PAY ME', code: 'deadline' })`,
+    'worker',
+    /worker code deadline/,
+  ],
+] as const)('W-79 a guest that %s', async (_what, guest, category, cause) => {
+  await using own = await kit({ guest: `console.error('GUEST TEXT'); ${guest}` })
+  const reply = await own.runtime.runTurn('fake:1', ann, 'hello')
+  expect(reply).toMatchObject({ ok: false, category })
+  expect(reply.text).not.toContain('PAY ME')
+  expect(own.turns.at(-1)?.cause).toMatch(cause)
+  // Error lines may be posted where people read: no guest text in them.
+  expect(JSON.stringify(own.lines.filter(({ level }) => level === 'error'))).not.toContain('GUEST TEXT')
+  expect(own.runDirs()).toEqual([])
+})
+
+test('W-62 what a failed worker wrote is in the log', async () => {
+  await using own = await kit({ guest: `console.error('it broke here'); process.exit(7)` })
+  await own.runtime.runTurn('fake:1', ann, 'hello')
+  expect(own.lines.find(({ message }) => message === 'what the worker said')?.fields).toMatchObject({
+    output: expect.stringContaining('it broke here'),
+  })
+})
+
+function slowTool(): { tool: HostTool; aborted: Promise<void> } {
+  let fired = () => {}
+  const aborted = new Promise<void>((done) => (fired = done))
+  const tool: HostTool = {
+    name: 'slow',
+    description: 'Takes for ever.',
+    parameters: { type: 'object', properties: {} },
+    execute: (_input, { signal }) =>
+      new Promise<string>((done) => {
+        const end = () => {
+          fired()
+          done('')
+        }
+        if (signal.aborted) end()
+        else signal.addEventListener('abort', end)
+      }),
+  }
+  return { tool, aborted }
+}
+
+test('RL-16 a host tool that the worker left behind is cancelled when the turn is over', async () => {
+  const { tool, aborted } = slowTool()
+  await using own = await kit({
+    guest: `
+      const n = await hello(); const turn = await take(n)
+      spend(turn, '/tools/slow', {}).catch(() => {})
+      await new Promise((done) => setTimeout(done, 200))
+      await post(n, turn, { ok: true, text: 'done' })`,
+    runtime: { tools: [tool] },
+  })
+  expect(await own.runtime.runTurn('fake:1', ann, 'hello')).toEqual({ ok: true, text: 'done' })
+  await aborted
+})
+
+test('host tools run for the speaker of the turn', async () => {
+  const seen: unknown[] = []
+  const tool: HostTool = {
+    name: 'who',
+    description: 'Who speaks.',
+    parameters: { type: 'object', properties: {} },
+    execute: (_input, { channel, speaker }) => {
+      seen.push({ channel, speaker })
+      return 'you'
+    },
+  }
+  let asked = 0
+  await using own = await kit({
+    script: () => {
+      asked += 1
+      return asked === 1 ? chatToolCalls([{ name: 'host_who', input: {} }]) : chatText('done')
+    },
+    runtime: { tools: [tool] },
+  })
+  expect(await own.runtime.runTurn('fake:1', bob, 'hello')).toEqual({ ok: true, text: 'done' })
+  expect(seen).toEqual([{ channel: 'fake:1', speaker: bob }])
+})
+
+test('a worker that differs from its profile gets no turn, and its own words stay out of error lines', async () => {
+  await using own = await kit({
+    wrap: (driver) =>
+      Object.assign(Object.create(driver), { ...bound(driver), verify: () => ['It has the mount PAY-ME.'] }),
+  })
+  expect(await own.runtime.runTurn('fake:1', ann, 'hello')).toMatchObject({
+    ok: false,
+    category: 'container',
+  })
+  expect(own.upstream.seen).toEqual([])
+  expect(own.turns.map(({ state }) => state)).not.toContain('bound')
+  expect(JSON.stringify(own.lines.filter(({ level }) => level === 'error'))).not.toContain('PAY-ME')
+  expect(JSON.stringify(own.lines.filter(({ level }) => level === 'warn'))).toContain('PAY-ME')
+})
+
+test('RL-17 W-71 decision 7: a worker that cannot be removed fails the turn, keeps the reset used up, and blocks the channel until it is gone', async () => {
+  let stuck = true
+  let workers = 0
+  const hold = (worker: Worker): Worker => ({
+    id: worker.id,
+    workerId: worker.workerId,
+    exited: worker.exited,
+    output: () => worker.output(),
+    remove: async () => {
+      if (stuck) throw new TypeError('engine says no')
+      await worker.remove()
+    },
+  })
+  await using own = await kit({
+    wrap: (driver) => ({
+      ...bound(driver),
+      start: async (spec, signal) => {
+        workers += 1
+        return hold(await driver.start(spec, signal))
+      },
+    }),
+  })
+  own.runtime.startFresh('fake:1')
+  await expect(own.runtime.runTurn('fake:1', ann, 'first').catch(codeOf)).resolves.toBe('cleanup_failed')
+  expect([own.runDirs(), workers]).toEqual([[], 1])
+  expect(own.lines.map(({ level }) => level)).toEqual(['error'])
+  expect(await own.runtime.runTurn('fake:1', ann, 'second')).toMatchObject({
+    ok: false,
+    category: 'container',
+  })
+  expect(workers).toBe(1)
+  stuck = false
+  expect(await own.runtime.runTurn('fake:1', ann, 'third')).toEqual({ ok: true, text: 'hi' })
+  expect(own.upstream.seen.at(-1)?.body).toContain('first')
+})
+
+function bound(driver: import('@sandbox/docker-worker').Driver): import('@sandbox/docker-worker').Driver {
+  return {
+    kind: driver.kind,
+    isolation: driver.isolation,
+    check: (signal) => driver.check(signal),
+    start: (spec, signal) => driver.start(spec, signal),
+    verify: (posture) => driver.verify(posture),
+    sweep: (live) => driver.sweep(live),
+    [Symbol.asyncDispose]: () => driver[Symbol.asyncDispose](),
+  }
+}
+
+test('an engine that is not there fails the turn, and the next one looks again', async () => {
+  let down = true
+  await using own = await kit({
+    wrap: (driver) => ({
+      ...bound(driver),
+      check: async (signal) => {
+        if (down) throw new TypeError('no engine here')
+        await driver.check(signal)
+      },
+    }),
+  })
+  await expect(own.runtime.start()).rejects.toThrow('no engine here')
+  expect(await own.runtime.runTurn('fake:1', ann, 'hello')).toMatchObject({
+    ok: false,
+    category: 'container',
+  })
+  expect(own.turns.at(-1)?.cause).toMatch(/no engine here/)
+  down = false
+  expect(await own.runtime.runTurn('fake:1', ann, 'hello')).toMatchObject({ ok: true })
+})
+
+test('listeners that throw do not touch the turn', async () => {
+  const boom = () => {
+    throw new TypeError('listener')
+  }
+  await using own = await kit({ runtime: { onCall: boom, onTurn: boom } })
+  expect(await own.runtime.runTurn('fake:1', ann, 'hello')).toEqual({ ok: true, text: 'hi' })
+})
