@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { HostTool } from '@sandbox/broker'
-import type { Worker } from '@sandbox/docker-worker'
+import type { Driver, Worker } from '@sandbox/docker-worker'
 import { chatText, chatToolCalls, type UpstreamScript } from '@sandbox/testing'
 import { expect, test } from 'vitest'
 import { SandboxPluginError } from '../src/errors.ts'
@@ -228,6 +228,19 @@ test('W-62 what a failed worker wrote is in the log', async () => {
   })
 })
 
+/** A driver whose members can be replaced one by one. */
+function plain(driver: Driver): Driver {
+  return {
+    kind: driver.kind,
+    isolation: driver.isolation,
+    check: (signal) => driver.check(signal),
+    start: (spec, signal) => driver.start(spec, signal),
+    verify: (posture) => driver.verify(posture),
+    sweep: (live) => driver.sweep(live),
+    [Symbol.asyncDispose]: () => driver[Symbol.asyncDispose](),
+  }
+}
+
 function slowTool(): { tool: HostTool; aborted: Promise<void> } {
   let fired = () => {}
   const aborted = new Promise<void>((done) => (fired = done))
@@ -288,7 +301,7 @@ test('host tools run for the speaker of the turn', async () => {
 test('a worker that differs from its profile gets no turn, and its own words stay out of error lines', async () => {
   await using own = await kit({
     wrap: (driver) =>
-      Object.assign(Object.create(driver), { ...bound(driver), verify: () => ['It has the mount PAY-ME.'] }),
+      Object.assign(Object.create(driver), { ...plain(driver), verify: () => ['It has the mount PAY-ME.'] }),
   })
   expect(await own.runtime.runTurn('fake:1', ann, 'hello')).toMatchObject({
     ok: false,
@@ -315,7 +328,7 @@ test('RL-17 W-71 decision 7: a worker that cannot be removed fails the turn, kee
   })
   await using own = await kit({
     wrap: (driver) => ({
-      ...bound(driver),
+      ...plain(driver),
       start: async (spec, signal) => {
         workers += 1
         return hold(await driver.start(spec, signal))
@@ -336,23 +349,11 @@ test('RL-17 W-71 decision 7: a worker that cannot be removed fails the turn, kee
   expect(own.upstream.seen.at(-1)?.body).toContain('first')
 })
 
-function bound(driver: import('@sandbox/docker-worker').Driver): import('@sandbox/docker-worker').Driver {
-  return {
-    kind: driver.kind,
-    isolation: driver.isolation,
-    check: (signal) => driver.check(signal),
-    start: (spec, signal) => driver.start(spec, signal),
-    verify: (posture) => driver.verify(posture),
-    sweep: (live) => driver.sweep(live),
-    [Symbol.asyncDispose]: () => driver[Symbol.asyncDispose](),
-  }
-}
-
 test('an engine that is not there fails the turn, and the next one looks again', async () => {
   let down = true
   await using own = await kit({
     wrap: (driver) => ({
-      ...bound(driver),
+      ...plain(driver),
       check: async (signal) => {
         if (down) throw new TypeError('no engine here')
         await driver.check(signal)

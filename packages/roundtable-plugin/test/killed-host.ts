@@ -1,0 +1,20 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+
+const program = fileURLToPath(new URL('host-program.ts', import.meta.url))
+
+/** Starts `host-program.ts` as a process of its own; its stdout is collected. */
+export function startHost(options: object): {
+  child: ChildProcess
+  output: () => string
+  ended: Promise<unknown>
+} {
+  const args = ['--conditions=@sandbox/source', program, JSON.stringify(options)]
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'ignore'] })
+  let text = ''
+  child.stdout?.on('data', (chunk: Buffer) => {
+    text += chunk.toString()
+  })
+  return { child, output: () => text, ended: once(child, 'exit') }
+}

@@ -1,0 +1,232 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { chatText, type ScriptedUpstream, scriptedUpstream, type UpstreamScript } from '@sandbox/testing'
+import { expect, test } from 'vitest'
+import { createHost, type Host, type HostOptions } from '../src/host/index.ts'
+import type { ChannelKey, ChatSurface, OutboundReply } from '../src/host-contract.ts'
+import type { SandboxOptions } from '../src/options.ts'
+import { SANDBOX, sandbox } from '../src/plugin.ts'
+import { ownRoots, userOptions } from './account.ts'
+import { message, recordingLogger } from './messages.ts'
+
+interface Bot extends AsyncDisposable {
+  readonly host: Host
+  readonly upstream: ScriptedUpstream
+  readonly roots: ReturnType<typeof ownRoots>
+  readonly sent: [ChannelKey, OutboundReply][]
+  readonly keys: (string | undefined)[]
+  readonly lines: ReturnType<typeof recordingLogger>['lines']
+}
+
+interface BotOptions {
+  readonly script?: UpstreamScript
+  readonly plugin?: Partial<SandboxOptions>
+  readonly host?: Partial<HostOptions>
+}
+
+async function bot({ script = () => chatText('hi'), plugin, host: more }: BotOptions = {}): Promise<Bot> {
+  const upstream = await scriptedUpstream(script)
+  const roots = ownRoots()
+  const sent: [ChannelKey, OutboundReply][] = []
+  const { logger, lines } = recordingLogger()
+  const surface: ChatSurface = {
+    surface: 'fake',
+    start: async () => {},
+    sendReply: async (channel, reply) => void sent.push([channel, reply]),
+  }
+  const host = await createHost({
+    plugins: [
+      sandbox({
+        runRoot: roots.runRoot,
+        workspaceRoot: roots.workspaceRoot,
+        stateFile: roots.stateFile,
+        initialChannels: ['fake:1'],
+        model: 'm',
+        modelUrl: `${upstream.url}/v1/chat/completions`,
+        allowHttp: true,
+        driver: 'process',
+        ...userOptions,
+        ...plugin,
+      }),
+    ],
+    surfaces: [surface],
+    apiKeys: { openai: 'sk-openai-0123456789abcdef', other: 'sk-other-0123456789abcdef' },
+    logger,
+    ...more,
+  })
+  return {
+    host,
+    upstream,
+    roots,
+    sent,
+    lines,
+    get keys() {
+      return upstream.seen.map(({ headers }) => headers.authorization?.replace('Bearer ', ''))
+    },
+    async [Symbol.asyncDispose]() {
+      await host.stop()
+      await upstream[Symbol.asyncDispose]()
+      roots[Symbol.dispose]()
+    },
+  }
+}
+
+test('PL-01 PL-09 a message in an enabled channel is answered in it; handle resolves after the reply', async () => {
+  await using own = await bot()
+  await own.host.start()
+  await own.host.conversations.handle(message())
+  expect(own.sent).toEqual([['fake:1', { chunks: ['hi'] }]])
+  const { channels, runtime } = own.host.services.get({ ...SANDBOX })
+  expect([channels.list(), runtime.busy(), runtime.driver.isolation]).toEqual([['fake:1'], [], 'none'])
+})
+
+test('PL-05 PL-06 what is not addressed, or not enabled, reaches nobody', async () => {
+  await using own = await bot()
+  for (const parts of [
+    { mentionsBot: false },
+    { channel: 'fake:2' },
+    { authorIsBot: true },
+    { isDirect: true },
+  ] as const) {
+    await own.host.conversations.handle(message(parts))
+  }
+  expect([own.sent, own.upstream.seen]).toEqual([[], []])
+})
+
+test('CS-11 without a getter the host’s login pays, read at each call; provider openai by default', async () => {
+  const apiKeys: Record<string, string> = { openai: 'sk-first-0123456789abcdef' }
+  await using own = await bot({ host: { apiKeys } })
+  await own.host.conversations.handle(message())
+  apiKeys.openai = 'sk-second-0123456789abcdef'
+  await own.host.conversations.handle(message())
+  expect(own.keys).toEqual(['sk-first-0123456789abcdef', 'sk-second-0123456789abcdef'])
+  await using other = await bot({ plugin: { provider: 'other' } })
+  await other.host.conversations.handle(message())
+  expect(other.keys).toEqual(['sk-other-0123456789abcdef'])
+})
+
+test('CS-11 CS-09 with a getter the host’s login is never read, not even when the getter has no key', async () => {
+  await using own = await bot({
+    plugin: { apiKey: ({ speaker }) => (speaker.id === 'u-ann' ? 'sk-ann-0123456789abcdef' : undefined) },
+  })
+  await own.host.conversations.handle(message())
+  await own.host.conversations.handle(message({ authorId: 'u-bob', authorName: 'Ann' }))
+  expect(own.keys).toEqual(['sk-ann-0123456789abcdef'])
+  expect(own.sent.map(([, { chunks }]) => chunks[0])).toEqual([
+    'hi',
+    expect.stringContaining('No key is set for you'),
+  ])
+})
+
+test('PL-02 a state file inside a root is refused, and the run root is given back', async () => {
+  using roots = ownRoots()
+  const options = {
+    stateFile: join(roots.runRoot, 'channels.json'),
+    runRoot: roots.runRoot,
+    workspaceRoot: roots.workspaceRoot,
+  }
+  await expect(bot({ plugin: options })).rejects.toThrow(/inside the run root or the workspace root/)
+  await expect(bot({ plugin: { ...options, stateFile: 'channels.json' } })).rejects.toThrow(/is not absolute/)
+})
+
+test('PL-03 the channels are kept in the state file', async () => {
+  await using own = await bot()
+  expect(JSON.parse(readFileSync(own.roots.stateFile, 'utf8'))).toEqual(['fake:1'])
+})
+
+test('PL-04 the time zone of a turn is the host’s', async () => {
+  await using own = await bot({ host: { env: { timeZone: 'Pacific/Kiritimati' } } })
+  await own.host.conversations.handle(message())
+  expect(own.upstream.seen[0]?.body).toContain('GMT+1400')
+})
+
+test('PL-07 KH-05 messages of a channel are answered in order, and off waits for those before it', async () => {
+  let asked = 0
+  await using own = await bot({ script: () => chatText(`answer ${++asked}`) })
+  const { channels } = own.host.services.get(SANDBOX)
+  const first = own.host.conversations.handle(message())
+  const second = own.host.conversations.handle(message({ authorId: 'u-bob' }))
+  const off = own.host.queue.run('fake:1', async () => void channels.disable('fake:1'))
+  const third = own.host.conversations.handle(message())
+  await Promise.all([first, second, off, third])
+  expect(own.sent.map(([, { chunks }]) => chunks[0])).toEqual(['answer 1', 'answer 2'])
+})
+
+test('RL-14 PL-11 stop goes at once to the running turn, start over waits for it', async () => {
+  let seen = () => {}
+  const asked = new Promise<void>((done) => (seen = done))
+  await using own = await bot({
+    script: () => {
+      seen()
+      return new Promise(() => {})
+    },
+  })
+  const turn = own.host.conversations.handle(message())
+  const fresh = own.host.conversations.startFresh('fake:1')
+  await asked
+  expect(own.host.conversations.stop('fake:1')).toBe(true)
+  await turn
+  expect(own.sent).toEqual([['fake:1', { chunks: ['Stopped.'] }]])
+  expect(await fresh).toBe('sandbox')
+})
+
+test('PL-14 stopping the host stops the turn, and leaves no worker, directory or lock', async () => {
+  let seen = () => {}
+  const asked = new Promise<void>((done) => (seen = done))
+  await using own = await bot({
+    script: () => {
+      seen()
+      return new Promise(() => {})
+    },
+  })
+  await own.host.start()
+  const turn = own.host.conversations.handle(message())
+  await asked
+  await own.host.stop()
+  await turn
+  expect(readdirSync(own.roots.runRoot).filter((name) => !['install-id', 'process'].includes(name))).toEqual(
+    [],
+  )
+})
+
+test('PL-12 a host with Discord gets the owner commands; one without is no obstacle', async () => {
+  await using own = await bot({ host: { discord: { root: 'bot' }, ownerId: 'olga' } })
+  expect(own.host.commands.added()).toHaveLength(1)
+  expect(own.host.commands.added()[0]?.rootOptions?.[0]).toMatchObject({ type: 2, name: 'sandbox' })
+  const said: string[] = []
+  const interaction = {
+    user: { id: 'olga' },
+    isChatInputCommand: () => true,
+    commandName: 'bot',
+    channelId: '7',
+    inGuild: () => true,
+    options: { getSubcommandGroup: () => 'sandbox', getSubcommand: () => 'on' },
+    deferReply: async () => {},
+    editReply: async (content: string) => void said.push(content),
+  }
+  expect(await own.host.commands.handle(interaction)).toBe(true)
+  expect(said[0]).toMatch(/NO sandbox/)
+  expect(own.host.services.get(SANDBOX).channels.has('discord:7')).toBe(true)
+})
+
+test('PL-15 trap 11.2: on a host that says who speaks, only resolved speakers are answered', async () => {
+  await using own = await bot({
+    host: {
+      resolveSpeaker: async ({ authorId, authorName }) =>
+        authorId === 'u-ann'
+          ? { id: authorId, name: authorName, tier: 'member', principalId: 'p-1' }
+          : undefined,
+    },
+  })
+  await own.host.conversations.handle(message({ authorId: 'u-stranger' }))
+  await own.host.conversations.handle(message())
+  expect(own.sent).toHaveLength(1)
+})
+
+test('a start that fails stops the host, with the reason', async () => {
+  await using own = await bot({
+    plugin: { driver: 'docker', image: 'sandbox-worker:none', engineSocket: '/tmp/no-such-engine.sock' },
+  })
+  await expect(own.host.start()).rejects.toThrow(/no-such-engine\.sock/)
+  expect(existsSync(own.roots.stateFile)).toBe(true)
+})
