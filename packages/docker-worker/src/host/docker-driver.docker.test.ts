@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
+import { isWorkerHello, type WorkerHello } from '@sandbox/protocol'
 import { dockerGate } from '@sandbox/testing'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { DriverError, type DriverErrorCode } from '../errors.ts'
@@ -12,6 +13,7 @@ import { removeContainer } from './container/reconcile.ts'
 import { sealedName } from './container/sealed-spec.ts'
 import { createDockerDriver } from './docker-driver.ts'
 import type { Driver, Worker } from './driver.ts'
+import { buildImage } from './image/build-image.ts'
 
 const STAYS = 'await guest.report({ up: true })\nsetInterval(() => {}, 1000)\n'
 const INSPECTS = `
@@ -119,6 +121,27 @@ describe.skipIf(!dockerGate())('docker driver on a real engine', () => {
       writeTmp: 'done',
       shm: 'ENOENT',
     })
+  })
+
+  test('T65 the guest of this package finds itself inside the profile', async () => {
+    const tag = `sandbox-test-sealed:${process.versions.bun ? 'bun' : 'node'}`
+    await buildImage({ tag, engineSocket: ENGINE })
+    await using place = await testPlace('')
+    await using driver = makeDriver({ image: tag })
+    const worker = await driver.start(place.spec)
+    const hello = await heard(place, worker)
+    await worker.remove()
+    expect(isWorkerHello(hello)).toBe(true)
+    expect(driver.verify((hello as WorkerHello).posture)).toEqual([])
+    const elsewhere = createDockerDriver({
+      image: tag,
+      installId: lastInstall(),
+      user: { uid: 1, gid: 1 },
+      engineSocket: ENGINE,
+    })
+    expect(elsewhere.verify((hello as WorkerHello).posture)).toHaveLength(
+      testUser().gid === 1 ? 1 : 2 + Number((hello as WorkerHello).posture.groups.length > 0),
+    )
   })
 
   test('DD-09 a read-only workspace cannot be written', async () => {

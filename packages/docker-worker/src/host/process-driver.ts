@@ -106,7 +106,13 @@ class ProcessDriver implements Driver {
     const { programs, files } = await this.#readyOnce()
     const args = await workerArguments(programs.bundle, spec)
     stopIfAborted(signal)
-    const child = await spawnGroup(programs.runtime, args, this.#options.user)
+    await files.reserve(spec.workerId)
+    const child = await spawnGroup(programs.runtime, args, this.#options.user).catch(
+      async (error: unknown) => {
+        await files.remove(spec.workerId)
+        throw error
+      },
+    )
     const { scrub } = this.#options
     const worker = new ProcessWorker(spec.workerId, child, {
       output: createBoundedOutput(scrub ? { scrub: (text) => scrub(text) } : {}),
@@ -117,13 +123,12 @@ class ProcessDriver implements Driver {
     })
     try {
       const mark = markProcess(worker.pid)
-      if (mark) await files.add(spec.workerId, mark)
+      if (mark) await files.note(spec.workerId, mark)
       stopIfAborted(signal)
       return worker
     } catch (error) {
       await worker.remove()
-      if (DriverError.isInstance(error)) throw error
-      throw new DriverError('start_failed', 'The worker could not be noted down.', { cause: error })
+      throw error
     }
   }
 

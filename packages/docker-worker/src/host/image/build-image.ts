@@ -43,6 +43,7 @@ async function load(
   signal: AbortSignal | undefined,
 ): Promise<{ id: string; built: true }> {
   onProgress(`loading  ${tag}`)
+  stopIfAborted(signal)
   const stop = () => archive.destroy(new DriverError('aborted', 'The build was called off.'))
   const archive = Readable.from(plan.archive(tag), { objectMode: false })
   signal?.addEventListener('abort', stop, { once: true })

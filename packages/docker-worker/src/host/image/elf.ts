@@ -18,9 +18,16 @@ const MAX_PROGRAM_HEADERS = 128
 
 /** Reads the head of a Linux program. Throws `runtime_unsuitable` for anything else. */
 export async function readElf(path: string): Promise<ElfProgram> {
-  const file = await open(path, 'r').catch((cause: unknown) => {
+  try {
+    return await readProgram(path)
+  } catch (cause) {
+    if (DriverError.isInstance(cause)) throw cause
     throw new DriverError('runtime_unsuitable', `The runtime ${path} cannot be read.`, { cause })
-  })
+  }
+}
+
+async function readProgram(path: string): Promise<ElfProgram> {
+  const file = await open(path, 'r')
   try {
     const head = await readAt(file, 0, HEADER_BYTES)
     const magic = head.length === HEADER_BYTES && head.toString('latin1', 0, 4) === '\u007fELF'

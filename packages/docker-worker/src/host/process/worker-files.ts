@@ -1,11 +1,14 @@
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { DriverError } from '../../errors.ts'
 import type { ProcessMark } from './process-table.ts'
 
 /** One file per running worker, so that the host after this one finds what this one left. */
 export interface WorkerFiles {
-  /** Rejects when there is one already. */
-  add(workerId: string, mark: ProcessMark): Promise<void>
+  /** Makes an empty one before there is a process. Rejects with `start_failed` when there is one already. */
+  reserve(workerId: string): Promise<void>
+  /** Fills it. */
+  note(workerId: string, mark: ProcessMark): Promise<void>
   remove(workerId: string): Promise<void>
   /** Every file; one that cannot be read has no mark. */
   list(): Promise<readonly { readonly workerId: string; readonly mark: ProcessMark | undefined }[]>
@@ -15,7 +18,11 @@ export interface WorkerFiles {
 export function workerFiles(directory: string): WorkerFiles {
   const path = (workerId: string) => join(directory, `${workerId}.json`)
   return {
-    add: (workerId, mark) => writeFile(path(workerId), JSON.stringify(mark), { flag: 'wx', mode: 0o600 }),
+    reserve: (workerId) =>
+      writeFile(path(workerId), '', { flag: 'wx', mode: 0o600 }).catch((cause: unknown) => {
+        throw new DriverError('start_failed', 'A worker with this workerId exists already.', { cause })
+      }),
+    note: (workerId, mark) => writeFile(path(workerId), JSON.stringify(mark), { mode: 0o600 }),
     remove: (workerId) => rm(path(workerId), { force: true }),
     async list() {
       const names = (await readdir(directory)).filter((name) => /^[0-9a-f]{16}\.json$/.test(name))

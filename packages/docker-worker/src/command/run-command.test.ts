@@ -1,0 +1,91 @@
+import { describe, expect, test } from 'vitest'
+import { scriptedEngine } from '../testing/scripted-engine.ts'
+import { runCommand } from './run-command.ts'
+
+async function run(args: string[], env = {}): Promise<{ code: number; out: string; progress: string }> {
+  const out: string[] = []
+  const progress: string[] = []
+  const code = await runCommand(args, {
+    env,
+    signal: new AbortController().signal,
+    out: (line) => out.push(line),
+    progress: (line) => progress.push(line),
+  })
+  return { code, out: out.join('\n'), progress: progress.join('\n') }
+}
+
+describe('sandbox-worker', () => {
+  test.each([[['--help']], [['help']], [['build', '-h']]])('%j explains every command', async (args) => {
+    const { code, out } = await run(args)
+    expect(code).toBe(0)
+    for (const word of ['build', 'doctor', 'sweep', '--tag', '--json', 'Exit codes'])
+      expect(out).toContain(word)
+  })
+
+  test.each([
+    [[], 'No command given.'],
+    [['fly'], 'There is no command "fly".'],
+    [['build', 'now'], 'build takes no further words.'],
+    [['build', '--install', 'x'], 'build takes no --install.'],
+    [['sweep'], 'sweep needs --install ID.'],
+    [['sweep', '--install', 'a b'], 'installId has to be'],
+    [['doctor', '--socket', 'relative'], '--socket has to be an absolute path'],
+    [['build', '--fly'], '--fly'],
+  ])('%j is wrong usage: exit code 2', async (args, problem) => {
+    await using engine = await scriptedEngine(() => undefined)
+    const { code, out, progress } = await run(args, { DOCKER_HOST: `unix://${engine.path}` })
+    expect(code).toBe(2)
+    expect(progress).toContain(problem)
+    expect(out).toBe('')
+  })
+
+  test('a remote engine is refused, as text and as JSON', async () => {
+    const env = { DOCKER_HOST: 'tcp://10.0.0.1:2375' }
+    expect(await run(['doctor'], env)).toMatchObject({
+      code: 1,
+      progress: expect.stringContaining('engine_remote'),
+    })
+    const { code, out } = await run(['sweep', '--install', 'install-1', '--json'], env)
+    expect(code).toBe(1)
+    expect(JSON.parse(out)).toMatchObject({ error: { code: 'engine_remote' } })
+  })
+
+  test('doctor names what is wrong with an engine, and how to mend it', async () => {
+    const info = {
+      OperatingSystem: 'Debian',
+      OSType: 'linux',
+      CgroupDriver: 'none',
+      SecurityOptions: ['name=seccomp,profile=default', 'name=rootless'],
+    }
+    await using engine = await scriptedEngine((call) =>
+      call === 'GET /info' ? { status: 200, body: info } : undefined,
+    )
+    const { code, out } = await run(['doctor', '--image', 'img:1', '--socket', engine.path])
+    expect(code).toBe(1)
+    expect(out).toMatch(/^ok {3}engine/m)
+    expect(out).toMatch(/^ok {3}seccomp/m)
+    expect(out).toMatch(/^FAIL same-ids .*rootless.*Use an engine that runs as root/m)
+    expect(out).toMatch(/^FAIL limits .*CgroupDriver.*PidsLimit/m)
+    expect(out).toMatch(/^FAIL image .*"sandbox-worker build --tag img:1"/m)
+  })
+
+  test('doctor without an engine says so', async () => {
+    const { code, out } = await run(['doctor', '--socket', '/nonexistent/docker.sock', '--json'])
+    expect(code).toBe(1)
+    expect(JSON.parse(out)).toMatchObject({
+      ok: false,
+      findings: [{ id: 'engine', code: 'engine_unreachable' }],
+    })
+  })
+
+  test('sweep says what it removed', async () => {
+    const body = [{ Id: 'c1', Labels: { 'sandbox.install': 'install-1', 'sandbox.worker': 'w1' } }]
+    await using engine = await scriptedEngine((call) => {
+      if (call === 'GET /containers/json') return { status: 200, body }
+      return call === 'DELETE /containers/c1' ? { status: 204 } : undefined
+    })
+    const args = ['sweep', '--install', 'install-1', '--socket', engine.path]
+    expect(await run(args)).toMatchObject({ code: 0, out: 'removed 1\n  w1' })
+    expect(await run([...args, '--json'])).toMatchObject({ code: 0, out: '{"removed":["w1"]}' })
+  })
+})
