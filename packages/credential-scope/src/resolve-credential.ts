@@ -1,5 +1,7 @@
-import type { CredentialGetter } from './credential-source.ts'
-import { CredentialError, type CredentialErrorCode } from './errors.ts'
+import type { CredentialGetter, CredentialRequest } from './credential-source.ts'
+import { CredentialError } from './errors.ts'
+import { type Question, raceGetter } from './race-getter.ts'
+import { type CredentialReceipt, makeReceipt } from './receipt.ts'
 import { type SandboxCredentialScope, snapshotScope } from './scope.ts'
 import { originOf, Secret } from './secret.ts'
 
@@ -15,81 +17,94 @@ export interface ResolveOptions {
   readonly signal?: AbortSignal
   /** Longest wait in milliseconds; omitted = 10,000. */
   readonly deadlineMs?: number
+  /** Tells the hook that its last answer for this call was refused, see {@link CredentialRequest}. */
+  readonly rejected?: NonNullable<CredentialRequest['rejected']>
+  /** Called once with the outcome, good or bad, for an audit trail. What it throws is ignored. */
+  readonly onReceipt?: (receipt: CredentialReceipt) => void
 }
 
-const DEADLINE_MS = 10_000
-/** Timers of Node and Bun are 32 bits wide. */
-const DEADLINE_MS_MAX = 2_147_483_647
+/** Which credential a scope gets, without the credential. */
+export type CredentialExplanation = Pick<CredentialReceipt, 'rule' | 'source' | 'fingerprint' | 'outcome'>
 
 /**
  * Asks the hook which credential this scope may spend, once, and checks the answer before anything is sent.
  * Never waits longer than the deadline or the signal allow, even when the hook never settles.
  *
  * @throws CredentialError with `scope_invalid` or one of the `credential_…` codes.
- * @throws TypeError when `origin` is no http(s) URL.
+ * @throws TypeError when `origin` is no http(s) URL, or the deadline is no usable time.
  */
 export async function resolveCredential(options: ResolveOptions): Promise<Secret> {
   const origin = originOf(options.origin)
-  const scope = snapshotScope(options.scope)
-  const deadlineMs = options.deadlineMs ?? DEADLINE_MS
-  if (!(deadlineMs > 0 && deadlineMs <= DEADLINE_MS_MAX)) {
-    throw new TypeError(`deadlineMs must be above 0 and at most ${DEADLINE_MS_MAX}`)
+  const { getter, signal, deadlineMs, rejected, onReceipt } = options
+  const question = {
+    getter,
+    signal,
+    deadlineMs,
+    rejected,
+    scope: snapshotScope(options.scope),
+    note: { rules: [] },
   }
-  const { token, origin: own } = await raceGetter({ ...options, scope, deadlineMs })
+  try {
+    const secret = await secretFor(question, origin)
+    receive(onReceipt, makeReceipt(question.scope, question.note, 'ok', secret.fingerprint))
+    return secret
+  } catch (error) {
+    if (CredentialError.isInstance(error)) {
+      receive(onReceipt, makeReceipt(question.scope, question.note, error.code, null))
+    }
+    throw error
+  }
+}
+
+/**
+ * Says which credential a scope would get now, by which rule and from where: the answer to "who pays for this?".
+ * It asks the hook as a call would, so a source may refresh what it keeps. A hook that is not made of this
+ * package's pickers and sources is a black box: its rule and source are `null`.
+ *
+ * @throws CredentialError `scope_invalid`. Every other failure is the `outcome`.
+ */
+export async function explain(
+  getter: CredentialGetter,
+  scope: SandboxCredentialScope,
+  options: { signal?: AbortSignal; deadlineMs?: number } = {},
+): Promise<CredentialExplanation> {
+  const question = { ...options, getter, scope: snapshotScope(scope), note: { rules: [] } }
+  const outcome = await secretFor(question).catch((error: unknown) => error)
+  if (!(outcome instanceof Secret) && !CredentialError.isInstance(outcome)) throw outcome
+  const good = outcome instanceof Secret
+  const receipt = makeReceipt(
+    question.scope,
+    question.note,
+    good ? 'ok' : outcome.code,
+    good ? outcome.fingerprint : null,
+  )
+  const { rule, source, fingerprint } = receipt
+  return { rule, source, fingerprint, outcome: receipt.outcome }
+}
+
+/** Without an `origin`, the credential's own is taken, or one to which nothing can be sent. */
+async function secretFor(question: Question, origin?: string): Promise<Secret> {
+  const { token, origin: own } = await raceGetter(question)
   if (token === undefined || token === null || token === '') {
     throw new CredentialError('credential_missing', 'There is no credential for this scope.')
   }
-  const secret = new Secret({ token: token as string, origin })
-  if (own !== undefined && !sameOrigin(own, origin)) {
-    throw new CredentialError('credential_origin', `The credential is not for ${origin}.`)
+  const secret = new Secret({ token: token as string, origin: origin ?? 'https://nowhere.invalid' })
+  if (own !== undefined && !isOrigin(own, origin)) {
+    throw new CredentialError(
+      'credential_origin',
+      `The credential is not for ${origin ?? 'an http(s) origin'}.`,
+    )
   }
   return secret
 }
 
-/** What an answer holds, before any check of it. */
-interface Answered {
-  readonly token: unknown
-  readonly origin: unknown
+function isOrigin(own: unknown, origin: string | undefined): boolean {
+  if (typeof own !== 'string' || !URL.canParse(own)) return false
+  return origin === undefined || new URL(own).origin === origin
 }
 
-function raceGetter(options: ResolveOptions & { deadlineMs: number }): Promise<Answered> {
-  const { signal, deadlineMs } = options
-  return new Promise((resolve, reject) => {
-    const control = new AbortController()
-    const detach = () => {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', onAbort)
-    }
-    const lose = (code: CredentialErrorCode, message: string, cause?: unknown) => {
-      detach()
-      const error = new CredentialError(code, message, cause === undefined ? {} : { cause })
-      reject(error)
-      control.abort(error)
-    }
-    const onAbort = () =>
-      lose('credential_aborted', 'The call ended before its credential was there.', signal?.reason)
-    const onTimeout = () => lose('credential_timeout', `No credential came within ${deadlineMs} ms.`)
-    const timer = setTimeout(onTimeout, deadlineMs)
-    if (signal?.aborted) return onAbort()
-    signal?.addEventListener('abort', onAbort, { once: true })
-    ask(options, control.signal).then(
-      (answer) => {
-        detach()
-        resolve(answer)
-      },
-      (cause: unknown) => lose('credential_error', 'The credential hook failed.', cause),
-    )
-  })
-}
-
-/** Turns all that may throw in foreign code into a rejection. */
-async function ask({ getter, scope }: ResolveOptions, signal: AbortSignal): Promise<Answered> {
-  const answer: unknown = await getter(scope, { signal })
-  if (typeof answer !== 'object' || answer === null) return { token: answer, origin: undefined }
-  const { token, origin } = answer as { token?: unknown; origin?: unknown }
-  return { token, origin }
-}
-
-function sameOrigin(own: unknown, origin: string): boolean {
-  return typeof own === 'string' && URL.canParse(own) && new URL(own).origin === origin
+function receive(onReceipt: ResolveOptions['onReceipt'], receipt: CredentialReceipt): void {
+  try {
+    onReceipt?.(receipt)
+  } catch {}
 }

@@ -1,2 +1,6 @@
-export type { KeyFile, KeyFileExplanation, KeyFileOptions } from './key-file.ts'
-export { keyFile } from './key-file.ts'
+export { type FromCommandOptions, fromCommand } from './from-command.ts'
+export { fromEnv } from './from-env.ts'
+export { fromFile } from './from-file.ts'
+export { type KeyFile, type KeyFileExplanation, type KeyFileOptions, keyFile } from './key-file.ts'
+export { type OAuthEndpoint, oauthEndpoints, refreshAt } from './oauth-endpoint.ts'
+export { tokenStore } from './token-store.ts'

@@ -8,6 +8,8 @@ export interface KeyRule {
   readonly speaker?: string
   /** Where the credential is: `env:NAME` or `file:PATH`. */
   readonly key: string
+  /** The only origin that this key may be sent to. Omitted = whichever is called. */
+  readonly origin?: string
 }
 
 /** The rules of one key file, ready for lookups. */
@@ -70,8 +72,8 @@ function ruleList(text: string): unknown[] {
 
 function checkedRule(raw: unknown, where: string): KeyRule {
   if (!isObject(raw)) throw invalid(`${where} is not an object`)
-  refuseUnknown(raw, ['channel', 'speaker', 'key'], where)
-  const { channel, speaker, key } = raw
+  refuseUnknown(raw, ['channel', 'speaker', 'key', 'origin'], where)
+  const { channel, speaker, key, origin } = raw
   if (!isName(channel))
     throw invalid(`${where}.channel must be a non-empty string without control characters`)
   if (speaker !== undefined && !isName(speaker))
@@ -79,7 +81,13 @@ function checkedRule(raw: unknown, where: string): KeyRule {
   if (typeof key !== 'string' || !/^(env:[A-Za-z_][A-Za-z0-9_]*|file:[^\0]+)$/.test(key)) {
     throw invalid(`${where}.key must be "env:NAME" or "file:PATH", not the key itself`)
   }
-  return { channel, key, ...(speaker === undefined ? {} : { speaker }) }
+  if (
+    origin !== undefined &&
+    !(typeof origin === 'string' && /^https?:\/\//.test(origin) && URL.canParse(origin))
+  ) {
+    throw invalid(`${where}.origin must be an http(s) URL such as https://api.example.com`)
+  }
+  return { channel, key, ...(speaker !== undefined && { speaker }), ...(origin !== undefined && { origin }) }
 }
 
 function refuseUnknown(value: object, known: readonly string[], where: string): void {

@@ -112,6 +112,17 @@ describe('choosing', () => {
     expect(refusal(() => ask(keys, 'x'))).toContain('env:constructor is not set')
   })
 
+  test('decision 16: a rule may name the origin that its key is for', async () => {
+    put(path, '{"rules":[{"channel":"a","key":"env:ALPHA_KEY","origin":"https://a.example/v1"}]}')
+    const ask = { getter: open().getter, scope: scope('a') }
+    expect((await resolveCredential({ ...ask, origin: 'https://a.example' })).fingerprint).toBe(
+      fingerprintOf(alphaKey),
+    )
+    await expect(resolveCredential({ ...ask, origin: 'https://b.example' })).rejects.toMatchObject({
+      code: 'credential_origin',
+    })
+  })
+
   test('explain names rule, source and fingerprint, never the key', () => {
     const keys = standard()
     expect(keys.explain(scope('demo:team', 'u-ann'))).toEqual({
@@ -210,7 +221,7 @@ describe('decision 34: the file changes', () => {
 
   test('a key that broke keeps its last good state and is reported', () => {
     const keys = standard()
-    ask(keys, 'demo:team', 'u-ann')
+    expect(ask(keys, 'demo:team', 'u-ann')).toBe(annKey)
     put(join(dir.path, 'ann.key'), '')
     expect(ask(keys, 'demo:team', 'u-ann')).toBe(annKey)
     expect(problems.map(({ message }) => message)).toEqual([
@@ -232,7 +243,7 @@ describe('decision 34: the file changes', () => {
 
   test('a deleted key refuses its scope and no other', () => {
     const keys = standard()
-    ask(keys, 'demo:team', 'u-ann')
+    expect(ask(keys, 'demo:team', 'u-ann')).toBe(annKey)
     rmSync(join(dir.path, 'ann.key'))
     expect(refusal(() => ask(keys, 'demo:team', 'u-ann'))).toContain('channel demo:team, speaker u-ann')
     expect(ask(keys, 'demo:team')).toBe(teamKey)
@@ -248,7 +259,7 @@ describe('decision 34: the file changes', () => {
     ]) {
       put(path, JSON.stringify({ rules }))
       const keys = keyFile({ path, env, ...(onProblem && { onProblem }) })
-      ask(keys, 'demo:alpha')
+      expect(ask(keys, 'demo:alpha')).toBe(alphaKey)
       put(path, 'broken')
       expect(ask(keys, 'demo:alpha')).toBe(alphaKey)
     }
@@ -274,7 +285,7 @@ describe('check', () => {
     [
       'another field in a rule',
       '{"rules":[{"channel":"a","key":"env:A","sk-oops":1}]}',
-      'other than channel, speaker, key',
+      'other than channel, speaker, key, origin',
     ],
     ['no channel', '{"rules":[{"key":"env:A"}]}', 'rules[0].channel'],
     ['an empty speaker', '{"rules":[{"channel":"a","speaker":" ","key":"env:A"}]}', 'rules[0].speaker'],

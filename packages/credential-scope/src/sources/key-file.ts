@@ -1,10 +1,11 @@
 import { dirname, resolve } from 'node:path'
-import type { CredentialGetter } from '../credential-source.ts'
+import type { CredentialAnswer, CredentialGetter } from '../credential-source.ts'
 import { CredentialError } from '../errors.ts'
 import type { SandboxCredentialScope } from '../scope.ts'
-import { fingerprintOf, tokenProblem } from '../secret.ts'
+import { fingerprintOf } from '../secret.ts'
+import { type ChoiceNote, notedGetter } from '../traced-getter.ts'
 import { describeRule, type KeyRule, type KeyRules, parseKeyRules } from './key-file-format.ts'
-import { LastGoodFile } from './last-good-file.ts'
+import { LastGoodFile, usableKey } from './last-good-file.ts'
 
 /** What {@link keyFile} needs. */
 export interface KeyFileOptions {
@@ -50,7 +51,7 @@ const KEY_BYTES = 64 * 1024
 export function keyFile(options: KeyFileOptions): KeyFile {
   const keys = new KeysInFile(options)
   return {
-    getter: (scope) => keys.lookUp(scope),
+    getter: notedGetter((scope, _request, note) => keys.lookUp(scope, note)),
     explain: (scope) => keys.explain(scope),
     check: () => keys.check(),
   }
@@ -80,9 +81,13 @@ class KeysInFile {
     })
   }
 
-  lookUp(scope: SandboxCredentialScope): string | undefined {
+  lookUp(scope: SandboxCredentialScope, note: ChoiceNote): CredentialAnswer {
     const rule = this.#file.current().find(scope)
-    return rule && this.#read(rule)
+    if (rule === undefined) return undefined
+    note.rules.push(describeRule(rule))
+    note.source = rule.key
+    const token = this.#read(rule)
+    return rule.origin === undefined ? token : { token, origin: rule.origin }
   }
 
   explain(scope: SandboxCredentialScope): KeyFileExplanation {
@@ -121,23 +126,17 @@ class KeysInFile {
   #fromEnv(name: string): string {
     const token = Object.hasOwn(this.#env, name) ? this.#env[name] : undefined
     if (token === undefined) throw new CredentialError('source_invalid', `env:${name} is not set`)
-    return usable(token, `env:${name}`)
+    return usableKey(token, `env:${name}`)
   }
 
   #fromFile(reference: string): string {
     const path = resolve(dirname(this.#path), reference)
     let file = this.#keys.get(path)
     if (file === undefined) {
-      const parse = (text: string) => usable(text, path)
+      const parse = (text: string) => usableKey(text, path)
       file = new LastGoodFile({ path, maxBytes: KEY_BYTES, parse, onProblem: this.#onProblem })
       this.#keys.set(path, file)
     }
     return file.current()
   }
-}
-
-function usable(token: string, where: string): string {
-  const problem = tokenProblem(token)
-  if (problem === undefined) return token.trim()
-  throw new CredentialError('source_invalid', `${where}: the key ${problem}`)
 }

@@ -1,5 +1,6 @@
 import { lstatSync } from 'node:fs'
 import { CredentialError } from '../errors.ts'
+import { tokenProblem } from '../secret.ts'
 import { readPrivateFile, versionOf } from './private-file.ts'
 
 /** What {@link LastGoodFile} needs. */
@@ -75,4 +76,15 @@ export class LastGoodFile<T> {
       this.#options.onProblem?.(problem)
     } catch {}
   }
+}
+
+/**
+ * A key as it stands in a file or a variable, without the white space around it.
+ *
+ * @throws CredentialError `source_invalid` that names the place.
+ */
+export function usableKey(text: string, where: string): string {
+  const problem = tokenProblem(text)
+  if (problem === undefined) return text.trim()
+  throw new CredentialError('source_invalid', `${where}: the key ${problem}`)
 }
