@@ -160,8 +160,11 @@ describe.skipIf(!dockerGate())('a canary key in real containers', () => {
 
   test('an upstream that gives the key away, in six encodings, is not heard [secret:not-in-guest-bytes] [reflect:stopped]', async () => {
     const key = canary()
-    const spelled = encodingsOf(key)
-    const forms = ['raw', 'percent', 'hex', 'base64+1', 'json-unicode', 'html']
+    const spelled = new Map([
+      ...encodingsOf(key),
+      ['base64', Buffer.from(Buffer.from(`x${key}`).toString('base64'))],
+    ])
+    const forms = ['raw', 'percent', 'hex', 'base64', 'json-unicode', 'html']
     await using own = await stand(key, (call) => {
       const form = spelled.get(forms[call - 1] ?? '')?.toString()
       return chatText(`it is ${form} MARKER-OF-THE-UPSTREAM`)
