@@ -70,7 +70,7 @@ test.each<[string, RegExp, Partial<SandboxRuntimeOptions>]>([
   await new SandboxRuntime(options(roots)).dispose()
 })
 
-test('RL-01 docker is the default, and no engine means no start: never a plain process in its place', async () => {
+test('[process:says-so] RL-01 docker is the default, and no engine means no start: never a plain process in its place', async () => {
   using roots = ownRoots()
   const { driver: _process, ...rest } = options(roots)
   const runtime = new SandboxRuntime({

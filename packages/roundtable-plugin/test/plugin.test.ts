@@ -105,7 +105,7 @@ test('CS-11 without a getter the host’s login pays, read at each call; provide
   expect(other.keys).toEqual(['sk-other-0123456789abcdef'])
 })
 
-test('CS-11 CS-09 with a getter the host’s login is never read, not even when the getter has no key', async () => {
+test('[scope:no-fallback] CS-11 CS-09 with a getter the host’s login is never read, not even when the getter has no key', async () => {
   await using own = await bot({
     plugin: { apiKey: ({ speaker }) => (speaker.id === 'u-ann' ? 'sk-ann-0123456789abcdef' : undefined) },
   })

@@ -1,9 +1,9 @@
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { HostTool } from '@sandbox/broker'
 import type { Driver, Worker } from '@sandbox/docker-worker'
 import { chatText, chatToolCalls, type UpstreamScript } from '@sandbox/testing'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { SandboxPluginError } from '../src/errors.ts'
 import { ann, bob, kit } from './runtime-kit.ts'
 
@@ -46,7 +46,7 @@ test('RL-10 a message goes in, an answer comes out, and nothing is left but the 
   expect(own.lines).toEqual([])
 })
 
-test('CS-13 W-04 the speaker is who it was when the turn was admitted', async () => {
+test('[scope:fixed-at-admission] CS-13 W-04 the speaker is who it was when the turn was admitted', async () => {
   const scopes: unknown[] = []
   await using own = await kit({
     runtime: {
@@ -368,6 +368,24 @@ test('an engine that is not there fails the turn, and the next one looks again',
   expect(own.turns.at(-1)?.cause).toMatch(/no engine here/)
   down = false
   expect(await own.runtime.runTurn('fake:1', ann, 'hello')).toMatchObject({ ok: true })
+})
+
+test('once a minute, what a dead turn left is looked for again, and running turns are left alone', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  try {
+    const { script, asked, open } = gate()
+    await using own = await kit({ script })
+    const turn = own.runtime.runTurn('fake:1', ann, 'hello')
+    await asked
+    mkdirSync(join(own.roots.runRoot, '00000000-00000000'))
+    vi.advanceTimersByTime(60_000)
+    await vi.waitFor(() => expect(own.runDirs()).toHaveLength(1))
+    open()
+    expect(await turn).toEqual({ ok: true, text: 'late' })
+    expect(own.lines.map(({ message }) => message)).toEqual(['removed what was left of earlier turns'])
+  } finally {
+    vi.useRealTimers()
+  }
 })
 
 test('listeners that throw do not touch the turn', async () => {

@@ -50,7 +50,7 @@ test('PL-12 KH-05 on and off wait for the turns that are queued; W-78 status doe
   expect(on.has('a:1')).toBe(false)
 })
 
-test('status says when workers are no sandbox', async () => {
+test('[process:says-so] on and status say when workers are no sandbox', async () => {
   const { channels, queue } = parts()
   const commands = sandboxCommands({ channels, runtime: { busy: () => [] }, queue, unsafe: true })
   expect(await commands.on('a:1')).toMatch(/NO sandbox/)

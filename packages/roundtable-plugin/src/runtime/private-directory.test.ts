@@ -14,7 +14,7 @@ test('RL-05 a host that is not root lends its workers its own account, and no ot
   expect(() => workerAccount({ gid: 1000 }, service)).toThrow(/must be those of the host/)
 })
 
-test('decision 25: a root host must name a uid and a gid that are not root', () => {
+test('[worker:never-root] decision 25: a root host must name a uid and a gid that are not root', () => {
   expect(workerAccount({ uid: 64200, gid: 64201 }, root)).toEqual({ uid: 64200, gid: 64201 })
   for (const named of [
     undefined,
