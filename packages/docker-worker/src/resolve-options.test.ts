@@ -53,6 +53,16 @@ describe('resolveDockerOptions', () => {
   })
 })
 
+test('DD-03 root is refused before anything is asked of an engine [worker:never-root]', () => {
+  for (const user of [
+    { uid: 0, gid: 0 },
+    { uid: 0, gid: 1000 },
+    { uid: 1000, gid: 0 },
+  ]) {
+    expect(() => resolveDockerOptions({ ...OPTIONS, user })).toThrow(/a worker never runs as root/)
+  }
+})
+
 describe('checkWorkerSpec', () => {
   const spec = {
     workerId: '0123456789abcdef',

@@ -18,13 +18,30 @@ import { buildImage } from './image/build-image.ts'
 const STAYS = 'await guest.report({ up: true })\nsetInterval(() => {}, 1000)\n'
 const INSPECTS = `
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { copyFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { createSocket } from 'node:dgram'
 import { createServer } from 'node:net'
+import { networkInterfaces } from 'node:os'
 const read = (path) => readFileSync(path, 'utf8')
 const attempt = (action) => { try { action(); return 'done' } catch (error) { return error.code } }
 const listen = (where) => new Promise((resolve) => {
   const server = createServer().on('error', (error) => resolve(\`refused \${error.code}\`))
   server.listen(where, () => server.close(() => resolve('done')))
 })
+const datagram = () => new Promise((resolve) => {
+  const refused = (error) => resolve(\`refused \${error.code}\`)
+  try {
+    createSocket('udp4').on('error', refused).bind(0, '127.0.0.1', () => resolve('done'))
+  } catch (error) { refused(error) }
+})
+const loader = /\\S*\\/ld-\\S*/.exec(read('/proc/self/maps'))[0]
+const execute = (path) => {
+  try {
+    copyFileSync(loader, path)
+    return spawnSync(path, ['--version']).error?.code ?? 'done'
+  } catch (error) { return error.code }
+}
 await guest.report({
   status: read('/proc/self/status'),
   mounts: read('/proc/self/mountinfo').trim().split('\\n').map((line) => line.split(' ')[4]),
@@ -32,6 +49,10 @@ await guest.report({
   routes: read('/proc/net/route').trim().split('\\n').length - 1,
   environment: Object.keys(process.env).sort(),
   init: read('/proc/1/comm').trim(),
+  udp: await datagram(),
+  netlink: attempt(() => networkInterfaces()) === 'done' ? 'done' : 'refused',
+  executeTmp: execute('/tmp/program'),
+  executeWorkspace: execute('/workspace/program'),
   tcp: await listen({ host: '127.0.0.1', port: 0 }),
   unix: await listen('/tmp/own.sock'),
   writeRoot: attempt(() => writeFileSync('/own', '')),
@@ -87,7 +108,7 @@ describe.skipIf(!dockerGate())('docker driver on a real engine', () => {
     expect(await engine.list(lastInstall())).toEqual([])
   })
 
-  test('DD-05..DD-09 W-66 seen from inside: no network, no privilege, two directories of ours, known names', async () => {
+  test('DD-05..DD-09 W-66 seen from inside [container:no-network] [container:no-privilege] [container:read-only-root] [container:two-directories] [container:empty-environment]', async () => {
     await using place = await testPlace(INSPECTS)
     await using driver = makeDriver()
     const worker = await driver.start(place.spec)
@@ -113,6 +134,10 @@ describe.skipIf(!dockerGate())('docker driver on a real engine', () => {
       routes: 0,
       environment: ['HOME', 'HOSTNAME', 'PATH'],
       init: 'docker-init',
+      udp: expect.stringMatching(/^refused/),
+      netlink: 'refused',
+      executeTmp: 'EACCES',
+      executeWorkspace: 'done',
       tcp: expect.stringMatching(/^refused/),
       unix: 'done',
       writeRoot: 'EROFS',

@@ -48,7 +48,7 @@ export function waitNextExit(engine: EngineAddress, id: string): Promise<Pending
 }
 
 /** An engine's answer other than the one expected. */
-export class EngineStatus extends Error {
+class EngineStatus extends Error {
   readonly statusCode: number
   constructor(statusCode: number) {
     super(`status ${statusCode}`)

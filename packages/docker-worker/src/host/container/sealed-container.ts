@@ -128,7 +128,7 @@ class ContainerWorker implements Worker {
 const SIGNAL_BASE = 128
 
 /** Reads an exit code as a shell does: above 128 it is a signal. */
-export function readExit(code: number, oomKilled: boolean): WorkerExit {
+function readExit(code: number, oomKilled: boolean): WorkerExit {
   const number = code - SIGNAL_BASE
   const signal = Object.entries(constants.signals).find(([, value]) => value === number)?.[0]
   return {
