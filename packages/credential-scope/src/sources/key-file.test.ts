@@ -2,6 +2,7 @@ import {
   chmodSync,
   chownSync,
   mkdirSync,
+  readFileSync,
   renameSync,
   rmSync,
   symlinkSync,
@@ -10,6 +11,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { tempDir } from '@sandbox/testing'
+import Schema from 'typebox/schema'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { CredentialError, fingerprintOf, resolveCredential } from '../index.ts'
 import { type KeyFile, type KeyFileOptions, keyFile } from './index.ts'
@@ -312,6 +314,38 @@ describe('check', () => {
     expect(refused).toContain(`${path}: `)
     expect(refused).toContain(message)
     expect(refused).not.toContain('oops')
+  })
+
+  test('the published schema refuses what the file format refuses, and allows what it allows', () => {
+    const schema = Schema.Compile(
+      JSON.parse(readFileSync(new URL('../../schemas/keys.schema.json', import.meta.url), 'utf8')),
+    )
+    const origin = 'https://a.example'
+    const cases: unknown[] = [
+      { rules },
+      { rules: [] },
+      { $schema: './keys.schema.json', rules: [{ channel: 'a b', key: 'env:_A1', origin }] },
+      ...[{}, [], { rules: {} }, { rules: [], more: 1 }, { rules: ['x'] }],
+      ...[
+        { key: 'env:ALPHA_KEY' },
+        { channel: ' ', key: 'env:ALPHA_KEY' },
+        { channel: 'a\u0000', key: 'env:ALPHA_KEY' },
+        { channel: 'a', speaker: '', key: 'env:ALPHA_KEY' },
+        { channel: 'a', key: 'env:' },
+        { channel: 'a', key: 'env:1A' },
+        { channel: 'a', key: 'file:' },
+        { channel: 'a', key: 'sk-oops-123456' },
+        { channel: 'a', key: 'env:ALPHA_KEY', origin: 'api.example' },
+        { channel: 'a', key: 'env:ALPHA_KEY', more: 1 },
+      ].map((rule) => ({ rules: [rule] })),
+    ]
+    const verdicts = cases.map((value) => {
+      put(path, JSON.stringify(value))
+      const format = refusal(() => ask(open(), 'demo:none')) === 'nothing was refused'
+      return [JSON.stringify(value), schema.Check(value), format]
+    })
+    expect(verdicts.filter(([, bySchema, byFormat]) => bySchema !== byFormat)).toEqual([])
+    expect(verdicts.filter(([, bySchema]) => bySchema)).toHaveLength(3)
   })
 
   test('$schema may stand there, for editors', () => {

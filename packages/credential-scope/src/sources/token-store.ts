@@ -22,7 +22,8 @@ export function tokenStore(options: { path: string; lockMs?: number }): TokenSto
   return {
     name: options.path,
     read: async () => readPair(path),
-    write: (pair) => replaceFile(path, `${JSON.stringify({ ...readFields(path), ...pair }, null, 2)}\n`),
+    write: async (pair) =>
+      replaceFile(path, `${JSON.stringify({ ...readFields(path), ...pair }, null, 2)}\n`),
     exclusively: async (task) => {
       await using _lock = await holdLock(`${path}.lock`, lockMs)
       return await task()
