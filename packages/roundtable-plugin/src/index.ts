@@ -2,7 +2,17 @@ export { type ChannelStoreOptions, SandboxChannelStore } from './channel/channel
 export { isSandboxAddress } from './claim/address.ts'
 export { splitReply } from './claim/answer.ts'
 export { type SandboxClaimParts, sandboxClaim } from './claim/sandbox-claim.ts'
-export type * from './commands/command-contract.ts'
+export type {
+  Actor,
+  AnyInteraction,
+  CommandContribution,
+  CommandGuard,
+  CommandInteraction,
+  CommandModule,
+  DiscordPort,
+  SubcommandGroupJson,
+  SubcommandJson,
+} from './commands/command-contract.ts'
 export {
   type SandboxCommandParts,
   type SandboxCommands,
@@ -10,7 +20,30 @@ export {
 } from './commands/sandbox-commands.ts'
 export { SandboxRuntime } from './defaults.ts'
 export { SandboxPluginError, type SandboxPluginErrorCode } from './errors.ts'
-export type * from './host-contract.ts'
+export type {
+  AttachmentRef,
+  BackgroundTurn,
+  ChannelClaim,
+  ChannelKey,
+  ChannelQueuePort,
+  ChatSurface,
+  HostContext,
+  HostEnv,
+  HostLogger,
+  HostService,
+  HostServices,
+  HostSurfaces,
+  InboundMessage,
+  OutboundReply,
+  ReplyFile,
+  ResolvedSpeaker,
+  SandboxContribution,
+  SandboxPlugin,
+  ScheduledOutcome,
+  ServiceKey,
+  Tier,
+  TurnAdmission,
+} from './host-contract.ts'
 export type { DriverInstall, SandboxOptions, SandboxRuntimeOptions } from './options.ts'
 export { SANDBOX, type SandboxService, sandbox } from './plugin.ts'
 export type { TurnReply } from './runtime/sealed-runtime.ts'
