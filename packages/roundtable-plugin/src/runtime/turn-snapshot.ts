@@ -45,7 +45,7 @@ function copySpeaker(channel: ChannelKey, speaker: TurnSnapshot['speaker']): Tur
 }
 
 /** True for `<surface>:<id>` with both parts there, and at most 512 characters. */
-export function isChannelKey(value: unknown): value is ChannelKey {
+function isChannelKey(value: unknown): value is ChannelKey {
   return typeof value === 'string' && value.length <= 512 && /^[^:\s]+:[\s\S]+$/.test(value)
 }
 
