@@ -163,9 +163,11 @@ describe('what the page serves', () => {
     }
   })
 
-  test('it listens on loopback only, and its address keeps the token behind the #', () => {
+  test('it listens on loopback only, and its address keeps the token behind the #', async () => {
     expect(page.address).toBe(`http://127.0.0.1:${page.port}/#${page.token}`)
     expect(page.token.length).toBeGreaterThanOrEqual(32)
+    // Bound to every address, it would answer on this one too.
+    await expect(fetch(`http://127.0.0.2:${page.port}/`)).rejects.toThrow()
   })
 })
 
