@@ -23,18 +23,15 @@ export interface GuestRequest {
 export class Guest implements Disposable {
   readonly socket: Socket
   readonly closed: Promise<void>
-  #received = Buffer.alloc(0)
-  #read = 0
+  readonly #chunks: Buffer[] = []
+  #unread = Buffer.alloc(0)
   #wake: (() => void) | undefined
   #over = false
 
-  constructor(path: string) {
+  constructor(path: string, options: { readonly reading?: boolean } = {}) {
     this.socket = connect(path)
     this.socket.on('error', () => {})
-    this.socket.on('data', (chunk) => {
-      this.#received = Buffer.concat([this.#received, chunk])
-      this.#wake?.()
-    })
+    if (options.reading !== false) this.startReading()
     this.closed = new Promise((done) => {
       this.socket.on('close', () => {
         this.#over = true
@@ -44,8 +41,17 @@ export class Guest implements Disposable {
     })
   }
 
+  /** For a guest that was made without reading. */
+  startReading(): void {
+    this.socket.on('data', (chunk) => {
+      this.#chunks.push(chunk)
+      this.#unread = Buffer.concat([this.#unread, chunk])
+      this.#wake?.()
+    })
+  }
+
   get received(): Buffer {
-    return this.#received
+    return Buffer.concat(this.#chunks)
   }
 
   write(bytes: string | Uint8Array): void {
@@ -66,9 +72,9 @@ export class Guest implements Disposable {
   /** The next answer; `undefined` when the connection closed before it was complete. */
   async answer(): Promise<GuestAnswer | undefined> {
     for (;;) {
-      const found = parse(this.#received.subarray(this.#read))
+      const found = parse(this.#unread)
       if (found !== undefined) {
-        this.#read += found.size
+        this.#unread = this.#unread.subarray(found.size)
         return found.answer
       }
       if (this.#over) return undefined

@@ -15,7 +15,7 @@ export interface Rig extends AsyncDisposable {
   readonly secret: string
   /** Resolves when a call has been reported that the test accepts. */
   reported(match: (event: CallEvent) => boolean): Promise<CallEvent>
-  guest(): Guest
+  guest(options?: { readonly reading?: boolean }): Guest
 }
 
 /** Opens a rig. */
@@ -62,8 +62,8 @@ export async function openRig(
         watchers.add(look)
         look()
       }),
-    guest: () => {
-      const guest = new Guest(path)
+    guest: (guestOptions) => {
+      const guest = new Guest(path, guestOptions)
       guests.push(guest)
       return guest
     },

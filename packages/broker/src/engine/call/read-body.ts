@@ -23,12 +23,17 @@ export async function readBody(options: ReadBodyOptions): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
   let size = 0
   const reader = body[Symbol.asyncIterator]()
-  for (;;) {
-    const next = await raceSignal(readChunk(reader), signal)
-    if (next === undefined) break
-    size += next.byteLength
-    if (size > limitBytes) throw new CallRefusal('body_too_large')
-    chunks.push(next)
+  try {
+    for (;;) {
+      const next = await raceSignal(readChunk(reader), signal)
+      if (next === undefined) break
+      size += next.byteLength
+      if (size > limitBytes) throw new CallRefusal('body_too_large')
+      chunks.push(next)
+    }
+  } finally {
+    // Not awaited: a reader that waits for its next chunk answers only then.
+    reader.return?.().catch(() => {})
   }
   if (contentLength !== undefined && contentLength !== size) throw new CallRefusal('body_invalid')
   return chunks.length === 1 ? (chunks[0] as Uint8Array) : Buffer.concat(chunks, size)

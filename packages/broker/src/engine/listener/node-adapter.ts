@@ -4,11 +4,19 @@ import type { BrokerAnswer, BrokerHandler } from '../call/exchange.ts'
 import { refusalAnswer } from '../call/guest-answer.ts'
 import { CallRefusal } from '../call/refusal.ts'
 
+/** Largest body that is read to its end although nobody wants it. */
+const DRAIN_BYTES = 64 * 1024
+/** How much, and for how many milliseconds, a connection that will be closed is read. */
+const LINGER_BYTES = 1024 * 1024
+const DRAIN_MS = 1000
+
 /** How a connection is served. */
 export interface NodeAdapterOptions {
   readonly handler: BrokerHandler
   /** Total time of one request from its head to the end of its answer, in milliseconds. */
   readonly requestMs: number
+  /** Called when a connection has no request at work any more. */
+  onIdle?(socket: Socket): void
 }
 
 /**
@@ -40,23 +48,34 @@ export class NodeAdapter {
     const timer = setTimeout(() => socket.destroy(), this.#options.requestMs)
     let answer: BrokerAnswer | undefined
     let closed = false
+    let sent = false
     incoming.on('error', () => {})
     response.on('error', () => {})
+    // First in line: the server's own listener may close the socket. Bun finishes answers of dead sockets too.
+    response.prependListener('finish', () => {
+      sent = !socket.destroyed
+    })
     response.on('close', () => {
       closed = true
       clearTimeout(timer)
-      this.#working.delete(socket)
-      if (!response.writableFinished) guest.abort(new CallRefusal('aborted'))
-      answer?.ended(response.writableFinished)
+      if (!sent) guest.abort(new CallRefusal('aborted'))
+      answer?.ended(sent)
+      // Not before everything was looked at that arrived together with this request.
+      setImmediate(() => this.#rest(socket))
     })
     this.#answer(incoming, guest.signal).then(
       (made) => {
         answer = made
         if (closed) made.ended(false)
-        else write(incoming, response, made)
+        else return write(incoming, response, made)
       },
       () => write(incoming, response, unhandled()),
     )
+  }
+
+  #rest(socket: Socket): void {
+    this.#working.delete(socket)
+    this.#options.onIdle?.(socket)
   }
 
   async #answer(incoming: IncomingMessage, signal: AbortSignal): Promise<BrokerAnswer> {
@@ -71,23 +90,55 @@ export class NodeAdapter {
   }
 }
 
-function write(incoming: IncomingMessage, response: ServerResponse, answer: BrokerAnswer): void {
+/**
+ * Sends an answer. What is left of a small body is read first, so that the connection can stay. With a large one
+ * the connection closes, but not at once: whoever is still writing would see an error in place of the answer.
+ */
+async function write(
+  incoming: IncomingMessage,
+  response: ServerResponse,
+  answer: BrokerAnswer,
+): Promise<void> {
   const { socket } = incoming
-  if (answer.signal?.aborted) {
-    socket.destroy()
-    return
-  }
   const onAbort = () => socket.destroy()
   answer.signal?.addEventListener('abort', onAbort)
   response.on('close', () => answer.signal?.removeEventListener('abort', onAbort))
+  if (answer.signal?.aborted) onAbort()
+  if (!incoming.complete && announced(incoming) <= DRAIN_BYTES) await drained(incoming)
+  const stays = incoming.complete
   response.sendDate = false
   response.writeHead(answer.status, {
     ...answer.headers,
     'content-length': answer.body.byteLength,
-    // Who sends more than is read cannot stay: the rest would be taken for the next request.
-    ...(incoming.complete ? {} : { connection: 'close' }),
+    ...(stays ? {} : { connection: 'close' }),
   })
-  response.end(answer.body)
+  if (!stays) {
+    response.write(answer.body)
+    await drained(incoming)
+  }
+  response.end(stays ? answer.body : undefined)
+}
+
+function announced(incoming: IncomingMessage): number {
+  return Number(incoming.headers['content-length'] ?? Number.POSITIVE_INFINITY)
+}
+
+/** Reads a body and throws it away, for a bounded time and a bounded size. */
+function drained(incoming: IncomingMessage): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, DRAIN_MS)
+    let left = LINGER_BYTES
+    const end = () => {
+      clearTimeout(timer)
+      resolve()
+    }
+    incoming.on('data', (chunk: Uint8Array) => {
+      left -= chunk.byteLength
+      if (left < 0) end()
+    })
+    incoming.on('end', end)
+    incoming.on('close', end)
+  })
 }
 
 /** LS-09: what never got an answer from the handler. */

@@ -42,7 +42,13 @@ export class UnixListener {
 
   constructor(handler: BrokerHandler, limits: ListenerLimits = LISTENER_LIMITS) {
     this.#limits = limits
-    this.#adapter = new NodeAdapter({ handler, requestMs: limits.requestMs })
+    this.#adapter = new NodeAdapter({
+      handler,
+      requestMs: limits.requestMs,
+      onIdle: (socket) => {
+        if (this.#stopping) socket.destroy()
+      },
+    })
     this.#server = createServer({
       insecureHTTPParser: false,
       requireHostHeader: false,
