@@ -1,7 +1,7 @@
-import { lstatSync } from 'node:fs'
+import { lstatSync, type Stats } from 'node:fs'
 import { CredentialError } from '../errors.ts'
 import { tokenProblem } from '../secret.ts'
-import { readPrivateFile, versionOf } from './private-file.ts'
+import { isSameVersion, readPrivateFile } from './private-file.ts'
 
 /** What {@link LastGoodFile} needs. */
 export interface LastGoodFileOptions<T> {
@@ -23,7 +23,7 @@ const SETTLE_MS = 50
 export class LastGoodFile<T> {
   readonly #options: LastGoodFileOptions<T>
   #value: { readonly it: T } | undefined
-  #version: string | undefined
+  #version: Stats | undefined
   #reported: string | undefined
 
   constructor(options: LastGoodFileOptions<T>) {
@@ -51,7 +51,7 @@ export class LastGoodFile<T> {
     const { path, maxBytes, parse } = this.#options
     const { text, stats } = readPrivateFile(path, maxBytes)
     // Set first: a broken version is not read again for each call.
-    this.#version = Math.abs(Date.now() - stats.mtimeMs) < SETTLE_MS ? undefined : versionOf(stats)
+    this.#version = Math.abs(Date.now() - stats.mtimeMs) < SETTLE_MS ? undefined : stats
     const it = parse(text)
     this.#value = { it }
     this.#reported = undefined
@@ -66,7 +66,7 @@ export class LastGoodFile<T> {
       this.#version = undefined
       throw new CredentialError('source_invalid', `${path}: the file does not exist, nothing is handed out`)
     }
-    return this.#value !== undefined && versionOf(stats) === this.#version
+    return this.#value !== undefined && this.#version !== undefined && isSameVersion(stats, this.#version)
   }
 
   #report(problem: CredentialError): void {

@@ -238,7 +238,7 @@ describe('all together', () => {
 
   test('T71 ten processes with fifty calls each: one refresh, one token', async () => {
     put(pair)
-    const worker = new URL('../testing/login-process.ts', import.meta.url)
+    const worker = new URL('../../test/login-process.ts', import.meta.url)
     const tokens = await Promise.all(
       Array.from(
         { length: 10 },

@@ -28,9 +28,15 @@ export function readPrivateFile(path: string, maxBytes: number): PrivateFile {
   }
 }
 
-/** A text that changes when the file was replaced or written to. */
-export function versionOf(stats: Stats): string {
-  return `${stats.dev}:${stats.ino}:${stats.size}:${stats.mtimeMs}:${stats.ctimeMs}`
+/** Whether two looks at a path saw the same file, not replaced and not written to in between. */
+export function isSameVersion(a: Stats, b: Stats): boolean {
+  return (
+    a.mtimeMs === b.mtimeMs &&
+    a.ctimeMs === b.ctimeMs &&
+    a.ino === b.ino &&
+    a.size === b.size &&
+    a.dev === b.dev
+  )
 }
 
 function openNoFollow(path: string): number {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { refreshingOAuth } from '../index.ts'
-import { refreshAt, tokenStore } from '../sources/index.ts'
+import { refreshingOAuth } from '../src/index.ts'
+import { refreshAt, tokenStore } from '../src/sources/index.ts'
 
 // A process of its own that asks one login fifty times and reports hashes of what it got.
 const [path = '', url = ''] = process.argv.slice(2)
