@@ -27,7 +27,7 @@ export async function run(): Promise<readonly BenchRow[]> {
     ...throughput(text, 40, 64),
     ...base64Text(),
     ...buildTime(),
-    ...lookups(),
+    ...(await lookups()),
     ...keyFileRows(),
   ]
 }
@@ -155,7 +155,7 @@ function buildTime(): BenchRow[] {
   ]
 }
 
-function lookups(): BenchRow[] {
+async function lookups(): Promise<BenchRow[]> {
   const channels = new Map(
     Array.from({ length: SCOPES / 2 }, (_, i) => [`demo:channel-${i}`, `sk-channel-${i}-0123456789`]),
   )
@@ -167,12 +167,15 @@ function lookups(): BenchRow[] {
   )
   const byBoth = byChannelAndSpeaker(speakers)
   const getter = firstOf(byBoth, byChannel(channels))
-  const micros = Array.from({ length: 20_000 }, (_, i) => {
-    const channel =
-      i % 2 === 0 ? `demo:team-${(i * 7919) % (SCOPES / 20)}` : `demo:channel-${(i * 7919) % (SCOPES / 2)}`
+  const micros: number[] = []
+  for (let i = 0; i < 22_000; i++) {
+    const at = i * 7919
+    const channel = i % 2 === 0 ? `demo:team-${at % (SCOPES / 20)}` : `demo:channel-${at % (SCOPES / 2)}`
     const scope = { channel, speaker: { id: `u-${i % 10}`, name: '' } }
-    return 1000 * timed(() => void getter(scope))
-  })
+    const from = performance.now()
+    await getter(scope)
+    if (i >= 2_000) micros.push(1000 * (performance.now() - from))
+  }
   const p99 = quantile(micros, 0.99)
   const goal = { goal: '<= 20', holds: p99 <= 20 }
   return [

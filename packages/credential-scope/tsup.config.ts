@@ -6,4 +6,6 @@ export default defineConfig({
   target: 'es2023',
   sourcemap: true,
   clean: true,
+  // keys.schema.json and receipt.schema.json, for editors and audit tools.
+  publicDir: 'schemas',
 })

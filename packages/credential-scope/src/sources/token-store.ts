@@ -25,8 +25,12 @@ export function tokenStore(options: { path: string; lockMs?: number }): TokenSto
     write: async (pair) =>
       replaceFile(path, `${JSON.stringify({ ...readFields(path), ...pair }, null, 2)}\n`),
     exclusively: async (task) => {
-      await using _lock = await holdLock(`${path}.lock`, lockMs)
-      return await task()
+      const lock = await holdLock(`${path}.lock`, lockMs)
+      try {
+        return await task()
+      } finally {
+        await lock[Symbol.asyncDispose]()
+      }
     },
   }
 }
