@@ -237,10 +237,14 @@ describe.skipIf(!dockerGate())('docker driver on a real engine', () => {
       const workerId = randomBytes(8).toString('hex')
       const starting = driver.start({ ...place.spec, workerId }, stop.signal)
       const timer = setTimeout(() => stop.abort('enough'), delayMs)
-      const outcome = await starting.catch((error: unknown) => error)
+      const outcome = await starting.then(
+        (worker) => ({ worker, late: stop.signal.aborted }),
+        (error: unknown) => ({ error, late: true }),
+      )
       clearTimeout(timer)
-      if (outcome instanceof Error) expect(outcome).toMatchObject({ code: 'aborted', cause: 'enough' })
-      else await (outcome as Awaited<typeof starting>).remove()
+      // Once aborted, a start never succeeds: it was over before, or it is refused.
+      if (outcome.late) expect(outcome).toMatchObject({ error: { code: 'aborted', cause: 'enough' } })
+      else if ('worker' in outcome) await outcome.worker.remove()
       expect(await engine.list(lastInstall())).toEqual([])
     }
     const before = driver.start(place.spec, AbortSignal.abort('never'))
@@ -314,6 +318,17 @@ describe.skipIf(!dockerGate())('docker driver on a real engine', () => {
     await other.start({ ...elsewhere.spec, workerId: place.spec.workerId })
     await worker.remove()
     expect(await engine.list(lastInstall())).toHaveLength(1)
+  })
+
+  test('a worker that starts while its driver is disposed does not stay', async () => {
+    await using place = await testPlace(STAYS)
+    const driver = makeDriver()
+    await driver.check()
+    const starting = driver.start(place.spec)
+    await driver[Symbol.asyncDispose]()
+    const worker = await starting
+    expect(await engine.state(worker.id)).toBeUndefined()
+    expect(await engine.list(lastInstall())).toEqual([])
   })
 
   test('disposing a driver removes its workers, and it starts no more', async () => {

@@ -79,7 +79,9 @@ class DockerDriver implements Driver {
   async sweep(live: ReadonlySet<string>): Promise<readonly string[]> {
     this.#stopIfClosed()
     const engine = await connectEngine(this.#options.engineSocket)
-    return sweepInstall(engine, this.#options.installId, new Set([...live, ...this.#starting.keys()]))
+    // Looked at when the list is there, not before: a worker may start while the engine makes it.
+    const has = (workerId: string) => live.has(workerId) || this.#starting.has(workerId)
+    return sweepInstall(engine, this.#options.installId, { has })
   }
 
   /** Waits for starts under way, then removes every worker of this driver that may still run. */

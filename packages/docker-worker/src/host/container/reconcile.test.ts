@@ -107,3 +107,15 @@ describe('connectEngine', () => {
     })
   })
 })
+
+test('T50 a worker that starts while the engine makes its list is left alone', async () => {
+  const live = new Set<string>()
+  const Labels = { 'sandbox.install': 'ours', 'sandbox.worker': 'new' }
+  await using scripted = await scriptedEngine((call) => {
+    if (call !== 'GET /containers/json') return { status: 204 }
+    live.add('new')
+    return { status: 200, body: [{ Id: 'one', Labels }] }
+  })
+  expect(await sweepInstall(await connectEngine(scripted.path), 'ours', live)).toEqual([])
+  expect(scripted.calls.filter((call) => call.startsWith('DELETE'))).toEqual([])
+})

@@ -41,12 +41,12 @@ async function goneSoon(engine: Engine, id: string): Promise<boolean> {
 
 /**
  * Removes every container that carries this install's label and belongs to no worker in `live`, all at once. Other
- * installs' containers are never touched. Returns the ids of the removed workers; rejects after every one was tried.
+ * installs' containers are never touched. `live` is asked after the engine has made its list. Returns the ids of the removed workers; rejects after every one was tried.
  */
 export async function sweepInstall(
   engine: Engine,
   installId: string,
-  live: ReadonlySet<string>,
+  live: Pick<ReadonlySet<string>, 'has'>,
 ): Promise<readonly string[]> {
   const left = (await engine.list(installId)).filter(({ workerId }) => !live.has(workerId))
   const outcomes = await Promise.allSettled(left.map(({ id }) => removeContainer(engine, id)))
