@@ -126,6 +126,16 @@ test('WA-07 drops the oldest history first, an answer with its question, and kee
   expect(messages.slice(0, 1).map(({ content }) => content)).toEqual(['S'])
 })
 
+test('WA-07 a dropped question takes its answer along', () => {
+  const built = transcript([
+    { role: 'user', content: 'x'.repeat(LIMIT) },
+    { role: 'assistant', content: 'its answer' },
+    { role: 'user', content: 'next' },
+    { role: 'assistant', content: 'its own' },
+  ])
+  expect(read(built.request('m', [])).map(({ content }) => content)).toEqual(['S', 'next', 'its own', 'U'])
+})
+
 test('WA-07 then drops whole groups, oldest first: never an orphan tool reply', () => {
   const built = transcript([{ role: 'user', content: 'old' }])
   for (let step = 0; step < 11; step += 1) {
