@@ -34,6 +34,10 @@ async function bot({ script = () => chatText('hi'), plugin, host: more }: BotOpt
     start: async () => {},
     sendReply: async (channel, reply) => void sent.push([channel, reply]),
   }
+  const end = async () => {
+    await upstream[Symbol.asyncDispose]()
+    roots[Symbol.dispose]()
+  }
   const host = await createHost({
     plugins: [
       sandbox({
@@ -53,6 +57,9 @@ async function bot({ script = () => chatText('hi'), plugin, host: more }: BotOpt
     apiKeys: { openai: 'sk-openai-0123456789abcdef', other: 'sk-other-0123456789abcdef' },
     logger,
     ...more,
+  }).catch(async (cause) => {
+    await end()
+    throw cause
   })
   return {
     host,
@@ -65,8 +72,7 @@ async function bot({ script = () => chatText('hi'), plugin, host: more }: BotOpt
     },
     async [Symbol.asyncDispose]() {
       await host.stop()
-      await upstream[Symbol.asyncDispose]()
-      roots[Symbol.dispose]()
+      await end()
     },
   }
 }

@@ -38,6 +38,15 @@ test('RL-07 RL-10 a worker gets a fresh run directory and its channel’s worksp
   layout.close()
 })
 
+test('[worker:workspace-of-channel] KH-01 RL-07 keys that look alike have workspaces of their own', async () => {
+  using roots = ownRoots()
+  const layout = open(roots)
+  const keys = ['a:b', 'a:B', 'a:_b', 'a:b_', 'a:b/', 'a:b/.', 'a_:b'] as const
+  const workspaces = await Promise.all(keys.map(async (key) => (await layout.prepare(key)).workspaceDir))
+  expect(new Set(workspaces).size).toBe(keys.length)
+  layout.close()
+})
+
 test('RL-04 the roots must be two, neither inside the other', () => {
   using dir = ownDir()
   const root = join(dir.path, 'r')
