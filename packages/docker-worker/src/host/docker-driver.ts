@@ -79,7 +79,6 @@ class DockerDriver implements Driver {
   async sweep(live: ReadonlySet<string>): Promise<readonly string[]> {
     this.#stopIfClosed()
     const engine = await connectEngine(this.#options.engineSocket)
-    // Looked at when the list is there, not before: a worker may start while the engine makes it.
     const has = (workerId: string) => live.has(workerId) || this.#starting.has(workerId)
     return sweepInstall(engine, this.#options.installId, { has })
   }

@@ -112,7 +112,7 @@ test('T50 a worker that starts while the engine makes its list is left alone', a
   const live = new Set<string>()
   const Labels = { 'sandbox.install': 'ours', 'sandbox.worker': 'new' }
   await using scripted = await scriptedEngine((call) => {
-    if (call !== 'GET /containers/json') return { status: 204 }
+    if (call !== 'GET /containers/json') return undefined
     live.add('new')
     return { status: 200, body: [{ Id: 'one', Labels }] }
   })

@@ -41,7 +41,8 @@ async function goneSoon(engine: Engine, id: string): Promise<boolean> {
 
 /**
  * Removes every container that carries this install's label and belongs to no worker in `live`, all at once. Other
- * installs' containers are never touched. `live` is asked after the engine has made its list. Returns the ids of the removed workers; rejects after every one was tried.
+ * installs' containers are never touched. `live` is asked when the engine has made its list: a worker may start
+ * meanwhile. Returns the ids of the removed workers; rejects after every one was tried.
  */
 export async function sweepInstall(
   engine: Engine,
