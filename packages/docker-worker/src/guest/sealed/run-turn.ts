@@ -18,7 +18,7 @@ export interface TurnRun {
 }
 
 /** What a failed turn says. The chat's own wording is the host's. */
-export const FAILURE_TEXTS: Readonly<Record<FailureCode, string>> = {
+const FAILURE_TEXTS: Readonly<Record<FailureCode, string>> = {
   turn_invalid: 'The turn could not be read by this worker.',
   model_call_limit: 'The limit of model calls was reached before an answer was ready.',
   model_refused: 'The model call was refused.',
