@@ -30,6 +30,10 @@ describe('turn', () => {
       'RL-08 a speaker name that is too long',
       { ...turn, speaker: { id: 'u', name: 'x'.repeat(SPEAKER_CHARS + 1) } },
     ],
+    [
+      'RL-08 a text of too many marks on one letter',
+      { ...turn, text: `e${'\u0301'.repeat(TURN_TEXT_CHARS)}` },
+    ],
     ['a tool name with a capital', { ...turn, tools: [{ ...turn.tools[0], name: 'Clock' }] }],
     ['negative time left', { ...turn, remainingMs: -1 }],
     ['an array', [turn]],
@@ -54,6 +58,7 @@ describe('result', () => {
     ['an unknown failure code', { ok: false, text: '', code: 'pwned' }],
     ['a file name of its own choice', { ok: true, text: '', quarantined: ['/etc/passwd'] }],
     ['DD-11 a text that is too long', { ok: true, text: 'x'.repeat(REPLY_TEXT_CHARS + 1) }],
+    ['DD-11 a text of too many emoji', { ok: true, text: '😀'.repeat(REPLY_TEXT_CHARS / 2 + 1) }],
     ['a truthy ok', { ok: 1, text: '' }],
     ['no text', { ok: true }],
   ])('%s is refused', (_what, result) => {

@@ -75,12 +75,14 @@ const result = Compile(SealedResult)
 
 /** True when `value` is a turn that a worker of this version understands. */
 export function isSealedTurn(value: unknown): value is SealedTurn {
-  return turn.Check(value)
+  if (!turn.Check(value)) return false
+  const { text, speaker } = value
+  return fits(text, TURN_TEXT_CHARS) && fits(speaker.id, SPEAKER_CHARS) && fits(speaker.name, SPEAKER_CHARS)
 }
 
 /** A copy with only the known fields, or `undefined` when `value` is no result. */
 export function readSealedResult(value: unknown): SealedResult | undefined {
-  if (!result.Check(value)) return undefined
+  if (!result.Check(value) || !fits(value.result.text, REPLY_TEXT_CHARS)) return undefined
   const { ok, text, code, quarantined } = value.result
   return {
     turnId: value.turnId,
@@ -91,4 +93,9 @@ export function readSealedResult(value: unknown): SealedResult | undefined {
       ...(quarantined === undefined ? {} : { quarantined: [...quarantined] }),
     },
   }
+}
+
+/** `maxLength` of JSON Schema counts what a reader sees as one character, which may be any number of code units. */
+function fits(text: string, chars: number): boolean {
+  return text.length <= chars
 }
