@@ -18,7 +18,7 @@ async function refused(rig: Rig, request: GuestRequest) {
   return { status: answer.status, code: answer.json?.error?.code, reason: event.reason, answer }
 }
 
-describe('SB-05 the order of the checks', () => {
+describe('SB-05 the order of the checks [call:bounded]', () => {
   const wrong = {
     method: 'GET',
     path: '/nowhere?x=1',
@@ -91,7 +91,7 @@ describe('SB-06 method and query', () => {
   )
 })
 
-describe('SB-07 headers', () => {
+describe('SB-07 headers [call:no-guest-headers]', () => {
   const names = [
     'connection',
     'keep-alive',
@@ -230,7 +230,7 @@ test.each([
   '/worker/',
   '/worker/config',
   '/worker/heartbeat',
-])('SB-10 %s is 404', async (path) => {
+])('SB-10 %s is 404 [call:listed-routes-only]', async (path) => {
   await using rig = await openRig({ tools: [TOOL] })
   const { nonce } = rig.broker.bind(turnInput())
   const found = await refused(rig, { path, headers: callHeaders(nonce), body: MODEL_BODY })
@@ -238,7 +238,7 @@ test.each([
   expect(rig.upstream.seen).toEqual([])
 })
 
-describe('W-01 and SB-11 whose turn', () => {
+describe('W-01 and SB-11 whose turn [turn:nonce-required]', () => {
   test('before bind every call is 410, and the getter is not asked', async () => {
     let asked = 0
     await using rig = await openRig({ apiKey: () => `${++asked}`.repeat(20) })
@@ -303,7 +303,7 @@ describe('W-01 and SB-11 whose turn', () => {
   })
 })
 
-describe('SB-15, SB-16, W-30 bodies', () => {
+describe('SB-15, SB-16, W-30 bodies [call:bounded]', () => {
   async function post(body: string, headers: Record<string, string> = {}) {
     const rig = await openRig({ tools: [TOOL] })
     const { nonce } = rig.broker.bind(turnInput())

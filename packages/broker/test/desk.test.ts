@@ -13,7 +13,7 @@ const post = (guest: Guest, headers: Record<string, string>, body: unknown) =>
   guest.call({ path: '/worker/result', headers, body })
 const RESULT = { turnId: 't-1', result: { ok: true, text: 'done' } }
 
-describe('decision 2 and W-53 hello', () => {
+describe('decision 2 and W-53 hello [turn:own-result-only]', () => {
   test('answers with a nonce of its own and wakes every waiter, early and late', async () => {
     await using rig = await openRig()
     const early = rig.broker.desk.hello()
@@ -239,7 +239,7 @@ describe('W-50 fetching the turn', () => {
   })
 })
 
-describe('PB-35 to PB-39 the result', () => {
+describe('PB-35 to PB-39 the result [turn:own-result-only]', () => {
   test('before a turn, before its delivery, and a second time: 409', async () => {
     await using rig = await openRig()
     using guest = rig.guest()

@@ -61,7 +61,6 @@ const BENT: [title: string, bytes: (nonce: string) => string | Uint8Array][] = [
   ['header name with a space', (n) => `${head(n, { extra: 'a b: c\r\n' })}\r\n${body}`],
   ['empty header name', (n) => `${head(n, { extra: ': c\r\n' })}\r\n${body}`],
   ['head over 16 KiB', (n) => `${head(n, { extra: `accept: ${'a'.repeat(20_000)}\r\n` })}\r\n${body}`],
-  // node:http drops headers after the two thousandth: what is hidden there must not get past the checks.
   ['three thousand headers', (n) => `${head(n, { extra: 'a:\r\n'.repeat(3000) })}\r\n${body}`],
   ['upgrade', (n) => `${head(n, { extra: 'connection: upgrade\r\nupgrade: websocket\r\n' })}\r\n${body}`],
   ['expect: 100-continue', (n) => `${head(n, { extra: 'expect: 100-continue\r\n' })}\r\n${body}`],

@@ -202,6 +202,21 @@ describe('LS-09 a handler that throws', () => {
   })
 })
 
+test('headers beyond the thousandth are seen too, or the request is refused unseen', async () => {
+  using dir = tempDir()
+  let last: string | undefined
+  const listener = new UnixListener((request) => {
+    last = request.rawHeaders.at(-2)
+    return Promise.reject(new TypeError('enough'))
+  })
+  await listener.listen(join(dir.path, 's'))
+  using guest = new Guest(join(dir.path, 's'))
+  guest.write(`GET / HTTP/1.1\r\n${'a:\r\n'.repeat(3000)}x-last: 1\r\n\r\n`)
+  expect((await guest.answer())?.status).toBe(400)
+  expect(['x-last', undefined]).toContain(last)
+  await listener.stop()
+})
+
 describe('LS-04 and W-44 the time of a request', () => {
   test('SB-14 the call ends first: 502 with a code, and the connection stays', async () => {
     await using rig = await openRig({}, { callMs: 80 })

@@ -31,7 +31,7 @@ describe('CS-02 to CS-14 the credential', () => {
       'Bearer rotating-key-3',
     ])
   })
-  test('CS-05 and CS-06 the getter gets exactly the scope, frozen, its own copy each time', async () => {
+  test('CS-05, CS-06, CS-13 the getter gets exactly the scope, frozen, its own copy each time [scope:fixed-at-admission]', async () => {
     const scopes: unknown[] = []
     const context = {
       channel: 'web:room',
@@ -72,6 +72,35 @@ describe('CS-02 to CS-14 the credential', () => {
     expect(asked).toBe(0)
     expect(rig.upstream.seen).toEqual([])
   })
+  test('CS-14 and T3 two speakers at once, each on a worker of their own, each with their own key [scope:own-key-only]', async () => {
+    const keys: Record<string, string> = { 'u-ann': 'key-of-ann-000', 'u-bob': 'key-of-bob-000' }
+    const apiKey: BrokerOptions['apiKey'] = async ({ speaker }) => {
+      await new Promise((done) => setImmediate(done))
+      return keys[speaker.id]
+    }
+    await using rigs = new AsyncDisposableStack()
+    const calls = await Promise.all(
+      Object.keys(keys).map(async (id) => {
+        const rig = rigs.use(await openRig({ apiKey }))
+        const context = { channel: 'web:room', speaker: { id, name: 'Same Name' } }
+        return { id, rig, nonce: rig.broker.bind(turnInput({ turnId: id, context })).nonce }
+      }),
+    )
+    for (let count = 0; count < 20; count += 1) {
+      const answers = await Promise.all(calls.map(({ rig, nonce }) => modelCall(rig, nonce)))
+      expect(answers.map((answer) => answer.status)).toEqual([200, 200])
+    }
+    for (const { id, rig } of calls) {
+      expect(new Set(rig.upstream.seen.map((seen) => seen.headers.authorization))).toEqual(
+        new Set([`Bearer ${keys[id]}`]),
+      )
+      expect(rig.upstream.seen).toHaveLength(20)
+    }
+    // A nonce is worth nothing on another worker's socket.
+    const [ann, bob] = calls
+    if (ann === undefined || bob === undefined) throw new TypeError('two calls')
+    expect((await modelCall(ann.rig, bob.nonce)).status).toBe(410)
+  })
   test('CS-08 a promise is fine', async () => {
     expect((await once({ apiKey: async () => 'k'.repeat(20) })).answer.status).toBe(200)
   })
@@ -106,7 +135,7 @@ describe('CS-02 to CS-14 the credential', () => {
     ],
   ]
   test.each(bad)(
-    '%s fails the call, reaches no upstream, and says no more than it must',
+    '%s fails the call, reaches no upstream, and says no more than it must [scope:no-fallback] [secret:own-origin-only]',
     async (_, apiKey, reason, code) => {
       const { answer, event, seen, received } = await once({ apiKey })
       expect(answer.status).toBe(502)
@@ -142,7 +171,7 @@ describe('CS-02 to CS-14 the credential', () => {
   })
 })
 
-describe('SB-23, SB-24, CS-16 what the upstream sees', () => {
+describe('SB-23, SB-24, CS-16 what the upstream sees [call:host-chooses-model] [call:no-guest-headers]', () => {
   test('the host’s model and limits, the guest’s messages, three headers, and no placeholder (T34)', async () => {
     await using rig = await openRig({ maxOutputTokens: 77 })
     const { nonce } = rig.broker.bind(turnInput())
@@ -204,6 +233,15 @@ describe('SB-23, SB-24, CS-16 what the upstream sees', () => {
     expect(new URL(query.seen[0]?.url ?? '', 'http://x').searchParams.get('key')).toBe(query.secret)
     expect(query.seen[0]?.headers.authorization).toBeUndefined()
   })
+  test('connections to the upstream are used again, also by the next turn', async () => {
+    const ports = new Set<unknown>()
+    await using upstream = await scriptedUpstream((_, __, incoming) => {
+      ports.add(incoming.socket.remotePort)
+      return chatText('ok')
+    })
+    for (let turns = 0; turns < 3; turns += 1) await once({ modelUrl: upstream.url })
+    expect(ports.size).toBe(1)
+  })
   test('SB-01 a query of the operator’s URL is kept', async () => {
     await using upstream = await scriptedUpstream(() => chatText('ok'))
     await once({ modelUrl: `${upstream.url}/chat?api-version=1` })
@@ -211,7 +249,7 @@ describe('SB-23, SB-24, CS-16 what the upstream sees', () => {
   })
 })
 
-describe('what the upstream answers', () => {
+describe('what the upstream answers [call:generic-errors]', () => {
   test('SB-29 a fresh 200 with the answer rebuilt and no header of the upstream', async () => {
     const { answer, event } = await once({}, (rig) => {
       rig.upstream.script = (_, response) => {
@@ -239,7 +277,7 @@ describe('what the upstream answers', () => {
     })
   })
 
-  test('SB-25 a redirect is an error, and its target hears nothing', async () => {
+  test('SB-25 a redirect is an error, and its target hears nothing [secret:own-origin-only]', async () => {
     await using target = await scriptedUpstream(() => chatText('stolen'))
     for (const status of [301, 302, 303, 307, 308]) {
       const { answer, event } = await once({}, (rig) => {
@@ -345,7 +383,7 @@ describe('what the upstream answers', () => {
   })
 })
 
-describe('SB-28 an answer that carries the key', () => {
+describe('SB-28 an answer that carries the key [reflect:stopped]', () => {
   const secret = canary('sk-live')
   const base64 = (['base64', 'base64url'] as const).flatMap((encoding) =>
     ['', 'x', 'xy'].map((lead) => {
@@ -400,12 +438,13 @@ describe('SB-28 an answer that carries the key', () => {
   })
 })
 
-test('a broken observer breaks no call', async () => {
-  await using rig = await openRig({
-    onCall: () => {
-      throw new TypeError('observer')
-    },
-  })
+test.each([
+  () => {
+    throw new TypeError('observer')
+  },
+  () => Promise.reject(new TypeError('observer')) as never,
+])('W-27 a broken observer breaks no call', async (onCall) => {
+  await using rig = await openRig({ onCall })
   const { nonce } = rig.broker.bind(turnInput())
   expect((await modelCall(rig, nonce)).status).toBe(200)
   expect((await modelCall(rig, nonce)).status).toBe(200)

@@ -40,7 +40,7 @@ function heldUpstream() {
   }
 }
 
-describe('SB-12 and W-29 one call at a time, a short line behind it', () => {
+describe('SB-12 and W-29 one call at a time, a short line behind it [call:bounded]', () => {
   test('four wait in order of arrival, the sixth is 429 and spends nothing', async () => {
     await using rig = await openRig({ maxCalls: 6 })
     const upstream = heldUpstream()

@@ -16,7 +16,7 @@ async function run(execute: HostTool['execute'], body: unknown = { q: 1 }) {
   return { answer, event: await rig.reported(() => true), received: guest.received.toString() }
 }
 
-describe('SB-17 host tools', () => {
+describe('SB-17 host tools [call:host-chooses-identity]', () => {
   test('the body is the input; who asks comes from the turn, whatever the body says', async () => {
     let seen: unknown[] = []
     const body = { q: 'x', speaker: { id: 'u-owner' }, channel: 'web:private', signal: 1 }
@@ -83,7 +83,7 @@ describe('SB-17 host tools', () => {
   })
 })
 
-describe('SB-18 and SB-30 what a tool gives back', () => {
+describe('SB-18 and SB-30 what a tool gives back [call:generic-errors]', () => {
   const failing: [string, HostTool['execute']][] = [
     [
       'a throw',
@@ -135,7 +135,7 @@ test('W-06 a tool that never settles ends with the call, and its signal fires', 
   expect((await guest.call({ path: '/tools/other', headers: callHeaders(nonce), body: {} })).status).toBe(200)
 })
 
-test('W-22 a tool that gives back the turn’s key is refused', async () => {
+test('W-22 [reflect:stopped] a tool that gives back the turn’s key is refused', async () => {
   let known = ''
   await using rig = await openRig({ tools: [tool(() => `the key is ${known}`)] })
   known = rig.secret

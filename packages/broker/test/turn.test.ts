@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { callHeaders } from './support/guest.ts'
 import { deskTurn, greet, helloBody, MODEL_BODY, openRig, turnInput } from './support/rig.ts'
 
-test('CS-15 a whole turn: hello, next, ack, model call, result; no byte of the key reaches the guest', async () => {
+test('CS-15 a whole turn: hello, next, ack, model call, result; no byte of the key reaches guest or events [secret:not-in-guest-bytes] [secret:not-in-host-output]', async () => {
   await using rig = await openRig()
   using guest = rig.guest()
   const worker = await greet(guest)

@@ -112,7 +112,7 @@ function toAnswer(
       held.leave?.()
       const cut = sent ? undefined : held.linked?.refusal()
       held.linked?.detach()
-      report(engine, record.toEvent(endOf(guest, cut?.reason ?? reason, sent)))
+      void report(engine, record.toEvent(endOf(guest, cut?.reason ?? reason, sent)))
     },
   }
 }
@@ -122,10 +122,9 @@ function endOf(guest: GuestAnswer, reason: CallEvent['reason'], sent: boolean) {
   return { status: 0, reason: reason === 'ok' ? ('aborted' as const) : reason, answerBytes: 0 }
 }
 
-function report(engine: CallEngine, event: CallEvent): void {
+/** A broken observer breaks no call, and no host. */
+async function report(engine: CallEngine, event: CallEvent): Promise<void> {
   try {
-    engine.onCall?.(event)
-  } catch {
-    // A broken observer must not break the call.
-  }
+    await engine.onCall?.(event)
+  } catch {}
 }

@@ -63,14 +63,13 @@ export class NodeAdapter {
       // Not before everything was looked at that arrived together with this request.
       setImmediate(() => this.#rest(socket))
     })
-    this.#answer(incoming, guest.signal).then(
-      (made) => {
+    this.#answer(incoming, guest.signal)
+      .catch(unhandled)
+      .then((made) => {
         answer = made
-        if (closed) made.ended(false)
-        else return write(incoming, response, made)
-      },
-      () => write(incoming, response, unhandled()),
-    )
+        return closed ? made.ended(false) : write(incoming, response, made)
+      })
+      .catch(() => socket.destroy())
   }
 
   #rest(socket: Socket): void {

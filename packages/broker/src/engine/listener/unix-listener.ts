@@ -59,8 +59,10 @@ export class UnixListener {
       // The socket has one user, and a connection less would save nothing.
       keepAliveTimeout: 0,
     })
-    // Else headers beyond the two thousandth would be dropped unseen.
+    // Else headers beyond the thousandth would be dropped unseen.
     this.#server.maxHeadersCount = 0
+    // Such as no file descriptor for the next connection: that one is lost, the host is not.
+    this.#server.on('error', () => {})
     this.#server.on('connection', (socket) => this.#accept(socket))
     this.#server.on('request', this.#adapter.serve)
     // Without these, node:http would invite the body, or answer by itself, before anything was checked.

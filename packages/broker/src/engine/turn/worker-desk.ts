@@ -133,7 +133,7 @@ export class SealedDesk implements WorkerDesk {
       this.#discard(new BrokerError('hello_invalid', 'The first message of the worker was no valid hello.'))
       throw new CallRefusal('hello_invalid')
     }
-    this.#hello = body
+    this.#hello = { protocol: body.protocol, mode: body.mode, posture: body.posture }
     this.#greet()
     return { protocol: PROTOCOL_VERSION, workerNonce: this.#nonce }
   }
