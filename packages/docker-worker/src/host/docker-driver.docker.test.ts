@@ -291,11 +291,11 @@ describe.skipIf(!dockerGate())('docker driver on a real engine', () => {
   })
 
   test('T50 a sweep touches only its own install, and no live worker', async () => {
-    await using places = new AsyncDisposableStack()
-    const place = async () => places.use(await testPlace(STAYS))
+    await using first = await testPlace(STAYS)
+    await using second = await testPlace(STAYS)
+    await using third = await testPlace(STAYS)
     await using ours = makeDriver()
     await using theirs = makeDriver()
-    const [first, second, third] = [await place(), await place(), await place()]
     const live = await ours.start(first.spec)
     const left = await ours.start(second.spec)
     const foreign = await theirs.start(third.spec)
