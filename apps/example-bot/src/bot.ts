@@ -8,6 +8,7 @@ import {
   type ChannelKey,
   type ChatSurface,
   type DriverInstall,
+  type SandboxOptions,
   sandbox,
   type TurnEvent,
 } from '@sandbox/roundtable-plugin'
@@ -26,6 +27,8 @@ export interface BotOptions extends DriverConfig {
   readonly guestBundle?: string
   /** Full URL of the Chat Completions endpoint. */
   readonly modelUrl: string
+  /** Name of the model, as that service knows it; default `demo`, for the stand-in. */
+  readonly model?: string
   /** `http:` for loopback hosts. */
   readonly allowHttp: boolean
   /** Path of `keys.json`. */
@@ -52,7 +55,7 @@ export interface Bot {
   close(): Promise<void>
 }
 
-/** The name of the demo's model. */
+/** The name of the stand-in's model. */
 const MODEL = 'demo'
 /** Tags of what the demo builds; an operator's own `sandbox-worker:latest` is left alone. */
 const IMAGE = 'sandbox-worker:demo'
@@ -74,23 +77,7 @@ export async function openBot(options: BotOptions): Promise<Bot> {
   const driver = await prepareDriver(place, options)
   options.signal?.throwIfAborted()
   const host = await createHost({
-    plugins: [
-      sandbox({
-        ...driver,
-        runRoot: state.runRoot,
-        workspaceRoot: state.workspaceRoot,
-        stateFile: state.stateFile,
-        initialChannels: options.initialChannels,
-        model: MODEL,
-        modelUrl: options.modelUrl,
-        allowHttp: options.allowHttp,
-        apiKey: keys.getter,
-        ...state.worker,
-        ...(options.tools && { tools: options.tools }),
-        ...(options.onCall && { onCall: options.onCall }),
-        ...(options.onTurn && { onTurn: options.onTurn }),
-      }),
-    ],
+    plugins: [sandbox({ ...pluginOptions(options, state), ...driver, apiKey: keys.getter })],
     surfaces: [...options.surfaces],
     logger: lineLogger(log),
   })
@@ -109,6 +96,23 @@ export async function openBot(options: BotOptions): Promise<Bot> {
       closed ??= host.stop()
       return closed
     },
+  }
+}
+
+function pluginOptions(options: BotOptions, state: StateDir): Omit<SandboxOptions, 'apiKey' | 'driver'> {
+  const { tools, onCall, onTurn } = options
+  return {
+    runRoot: state.runRoot,
+    workspaceRoot: state.workspaceRoot,
+    stateFile: state.stateFile,
+    initialChannels: options.initialChannels,
+    model: options.model ?? MODEL,
+    modelUrl: options.modelUrl,
+    allowHttp: options.allowHttp,
+    ...state.worker,
+    ...(tools && { tools }),
+    ...(onCall && { onCall }),
+    ...(onTurn && { onTurn }),
   }
 }
 

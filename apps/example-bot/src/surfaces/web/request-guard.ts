@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { MiddlewareHandler } from 'hono'
 
 /** Carries the token of this start on every request to `/api/`. */
-export const TOKEN_HEADER = 'x-demo-token'
+const TOKEN_HEADER = 'x-demo-token'
 
 const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['127.0.0.1', 'localhost', '[::1]'])
 
