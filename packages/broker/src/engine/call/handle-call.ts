@@ -110,7 +110,8 @@ function toAnswer(
       if (!open) return
       open = false
       held.leave?.()
-      const cut = sent ? undefined : held.linked?.refusal()
+      // A refusal keeps its reason, also when nobody waited for the answer.
+      const cut = sent || reason !== 'ok' ? undefined : held.linked?.refusal()
       held.linked?.detach()
       void report(engine, record.toEvent(endOf(guest, cut?.reason ?? reason, sent)))
     },
