@@ -50,9 +50,10 @@ function send(bytes, target = { path: socket }) {
   })
 }
 
+/** A host that says it closes the connection is waited for. */
 function isWhole(text) {
   const at = text.indexOf('\r\n\r\n')
-  if (at < 0) return false
+  if (at < 0 || /\r\nconnection: *close/i.test(text.slice(0, at))) return false
   const length = /\r\ncontent-length: *(\d+)/i.exec(text.slice(0, at + 2))?.[1]
   if (length !== undefined) return Buffer.byteLength(text.slice(at + 4)) >= Number(length)
   return text.endsWith('\r\n0\r\n\r\n')
