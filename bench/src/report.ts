@@ -35,7 +35,7 @@ export function median(values: readonly number[]): number {
 }
 
 /** Says whether `value` meets a goal such as `<= 0.6` or `>= 3`. */
-export function meets(goal: string, value: number): boolean {
+function meets(goal: string, value: number): boolean {
   const match = /^(<=|>=|<|>) ?([0-9.]+)$/.exec(goal)
   if (match === null) throw new TypeError(`bench: a goal is an operator and a number, not "${goal}"`)
   const bound = Number(match[2])

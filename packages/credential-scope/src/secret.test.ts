@@ -26,7 +26,7 @@ describe('printing', () => {
     expect(findSecret(print(), token)).toEqual([])
   })
 
-  test('it prints as [secret]', () => {
+  test('it prints as [secret] [secret:unprintable]', () => {
     expect([`${secret}`, JSON.stringify(secret), inspect(secret), String(secret)]).toEqual([
       '[secret]',
       '"[secret]"',
