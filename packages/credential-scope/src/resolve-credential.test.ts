@@ -244,6 +244,17 @@ describe('waiting', () => {
     expect(unhandled).toEqual([])
   })
 
+  test('W-06 once the answer is there, its deadline is off', async () => {
+    let heard: AbortSignal | undefined
+    const getter: CredentialGetter = (_scope, options) => {
+      heard = options?.signal
+      return token
+    }
+    await resolveCredential({ getter, scope: alpha, origin, deadlineMs: 5 })
+    await new Promise((done) => setTimeout(done, 30))
+    expect(heard?.aborted).toBe(false)
+  })
+
   test('W-49 no listener stays on a long-lived signal, however the call ended', async () => {
     const control = new AbortController()
     const counted = countListeners(control.signal)

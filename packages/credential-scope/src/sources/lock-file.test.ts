@@ -76,6 +76,13 @@ describe('holdLock', () => {
     expect(readdirSync(dir.path)).toEqual([])
   })
 
+  test('T71 while a live process takes over a lock, nobody else touches it', async () => {
+    await leave(path, { id: id('a'), pid: deadPid() })
+    await leave(`${path}.gone-${id('a')}`, { id: id('b') })
+    await expect(holdLock(path, 100)).rejects.toThrow(/has held this lock/)
+    expect(readdirSync(dir.path).sort()).toEqual(['x.lock', `x.lock.gone-${id('a')}`])
+  })
+
   test.each([
     ['on another host', { place: 'elsewhere boot-1 pid:[1]' }],
     ['in another pid namespace', { place: otherNamespace() }],

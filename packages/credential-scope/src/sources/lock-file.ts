@@ -34,9 +34,9 @@ export async function holdLock(path: string, waitMs: number): Promise<AsyncDispo
   const until = performance.now() + waitMs
   while (!(await claim(path, own))) {
     const holder = await readHolder(path)
-    if (holder !== undefined && isGone(holder)) await bury(path, holder, own)
-    else if (performance.now() >= until) throw busy(path, waitMs, holder)
-    else await sleep(POLL_MS * (0.5 + Math.random()))
+    if (holder !== undefined && isGone(holder) && (await bury(path, holder, own))) continue
+    if (performance.now() >= until) throw busy(path, waitMs, holder)
+    await sleep(POLL_MS * (0.5 + Math.random()))
   }
   return { [Symbol.asyncDispose]: () => rm(path, { force: true }) }
 }
@@ -58,20 +58,21 @@ async function claim(path: string, own: Holder): Promise<boolean> {
 
 /**
  * Removes the lock of a holder that is gone. Who may do so is settled by a second lock, named after that very
- * holder: without it, a slow process could remove the lock that a quick one took over.
+ * holder: without it, a slow process could remove the lock that a quick one took over. `false` = somebody else is
+ * at it.
  */
-async function bury(path: string, gone: Holder, own: Holder): Promise<void> {
+async function bury(path: string, gone: Holder, own: Holder): Promise<boolean> {
   const grave = `${path}.gone-${gone.id}`
   if (!(await claim(grave, own))) {
     const digger = await readHolder(grave)
-    if (digger !== undefined && isGone(digger)) await bury(grave, digger, own)
-    return
+    return digger !== undefined && isGone(digger) && bury(grave, digger, own)
   }
   try {
     if ((await readHolder(path))?.id === gone.id) await rm(path, { force: true })
   } finally {
     await rm(grave, { force: true })
   }
+  return true
 }
 
 async function readHolder(path: string): Promise<Holder | undefined> {

@@ -201,6 +201,15 @@ describe('tokenStore', () => {
     expect(readFileSync(path, 'utf8')).toBe('{"accessToken":')
   })
 
+  test('every field of a login must be there', async () => {
+    for (const change of [{ accessToken: 7 }, { refreshToken: null }, { expiresAt: '2030' }]) {
+      writeFileSync(path, JSON.stringify({ ...pair, ...change }), { mode: 0o600 })
+      await expect(tokenStore({ path }).read()).rejects.toThrow(
+        /must have accessToken, refreshToken and expiresAt/,
+      )
+    }
+  })
+
   test('a login that others may read is refused', async () => {
     put(pair, 0o644)
     await expect(tokenStore({ path }).read()).rejects.toThrow(/chmod 0600/)
