@@ -224,6 +224,13 @@ describe('explain', () => {
     expect(JSON.stringify(found)).not.toContain('sk-')
   })
 
+  test('rules inside rules are named from the outside in', async () => {
+    const nested = byPattern({ 'demo:*': byChannel({ 'demo:a': bySpeaker({ 'u-bob': key('bob') }) }) })
+    expect((await explain(nested, scope('demo:a'))).rule).toBe(
+      'pattern demo:* > channel demo:a > speaker u-bob',
+    )
+  })
+
   test('no credential, a failure, and a hook that is a black box', async () => {
     const none = { source: null, fingerprint: null }
     expect(await explain(getter, scope('demo:never'))).toEqual({

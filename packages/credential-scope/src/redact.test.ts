@@ -27,6 +27,11 @@ describe('known secrets', () => {
     }
   })
 
+  test('W-19 also at the very beginning and end, and more than once', () => {
+    const text = Buffer.from(token).toString('base64')
+    expect(redact(`${text} ${text}`, [secret])).toBe('[secret] [secret]')
+  })
+
   test('every place of every secret', () => {
     const other = new Secret({ token: 'another-secret-here', origin })
     expect(redact(`${token} another-secret-here ${token}${token}`, [secret, other])).toBe(
@@ -179,11 +184,11 @@ describe('maxChars', () => {
       const clean = redact(`${'.'.repeat(lead)}${token}`, [secret], { maxChars: 600 })
       expect(clean).not.toContain('pl')
     }
-    // Masking shortens the text, so that what came after the first cut would be shown.
-    const blocks = '-----BEGIN PRIVATE KEY-----x-----END PRIVATE KEY-----'.repeat(310)
+    // Masking shortens the text, so that what the first cut split would be shown.
+    const block = `-----BEGIN PRIVATE KEY-----${'x'.repeat(16_000)}-----END PRIVATE KEY-----`
     for (let lead = 0; lead < 60; lead++) {
-      const text = `${'.'.repeat(lead)}${blocks}${token.repeat(300)}`
-      expect(redact(text, [secret], { maxChars: 600 }).replaceAll('[secret]', '')).not.toContain('pl')
+      const text = `${'.'.repeat(lead)}${block}${token.repeat(300)}`
+      expect(redact(text, [secret], { maxChars: 600 })).not.toContain('pl')
     }
   })
 })

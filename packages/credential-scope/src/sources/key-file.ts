@@ -73,11 +73,7 @@ class KeysInFile {
       path: this.#path,
       maxBytes: FILE_BYTES,
       onProblem: options.onProblem,
-      parse: (text) => {
-        const rules = parseKeyRules(text, this.#path)
-        this.#keys.clear()
-        return rules
-      },
+      parse: (text) => parseKeyRules(text, this.#path),
     })
   }
 

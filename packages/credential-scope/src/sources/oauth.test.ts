@@ -196,9 +196,11 @@ describe('tokenStore', () => {
       expect(error).toMatchObject({ code: 'source_invalid' })
       expect(error?.message).not.toContain('secret')
     }
-    writeFileSync(path, '{"accessToken":', { mode: 0o600 })
-    await expect(tokenStore({ path }).write(pair)).rejects.toMatchObject({ code: 'source_invalid' })
-    expect(readFileSync(path, 'utf8')).toBe('{"accessToken":')
+    for (const text of ['{"accessToken":', '[]', 'null', '"x"']) {
+      writeFileSync(path, text, { mode: 0o600 })
+      await expect(tokenStore({ path }).write(pair)).rejects.toMatchObject({ code: 'source_invalid' })
+      expect(readFileSync(path, 'utf8')).toBe(text)
+    }
   })
 
   test('every field of a login must be there', async () => {
