@@ -82,8 +82,8 @@ export interface StringRule {
   readonly oneOf?: readonly string[]
   /** For the decoded text. Strings of more than 4 KiB fail it. No `g` or `y` flag. */
   readonly pattern?: RegExp
-  /** The decoded text starts with one of these, of at most 64 characters. */
-  readonly prefix?: readonly string[]
+  /** For the first 64 characters of the decoded text, of any length. Not for text beyond ASCII. No `g` or `y` flag. */
+  readonly start?: RegExp
   /** An id that {@link RequestHost.ownsId} knows. */
   readonly owned?: true
 }
@@ -136,6 +136,8 @@ export interface ClosedObject {
   drop(name: string): void
   /** Writes a JSON value over the field, or adds the field. Reported when the guest had sent another value. */
   set(name: string, value: unknown): void
+  /** Of the object's JSON as it was sent, in bytes. */
+  readonly size: number
   /** The object's JSON as it stands now, with all that is cut and written so far. */
   text(): string
   /** Refuses the request. */

@@ -1,0 +1,159 @@
+import { decodeString } from '../engine/json/decode-string.ts'
+import { type Edit, editedParts, orderEdits } from '../engine/json/json-edits.ts'
+import { type Token, token } from '../engine/json/json-reader.ts'
+import { DECODED_BYTES } from './check-scalar.ts'
+import type { ClosedObject, FieldRule, ObjectRule, RequestFacts, RequestHost } from './request-table.ts'
+import { TableProblem } from './table-problem.ts'
+
+/** A field of an object that is being read. Offsets are of its name, of its value, and after it. */
+export interface Member {
+  readonly name: string
+  readonly start: number
+  valueStart: number
+  end: number
+  kind: Token
+  rule: FieldRule
+  cut: boolean
+}
+
+/** What objects of one walk share. */
+export interface WalkState {
+  readonly bytes: Buffer
+  readonly host: RequestHost
+  readonly edits: Edit[]
+  readonly facts: { -readonly [K in keyof RequestFacts]?: RequestFacts[K] }
+  /** Notes a dropped field of the innermost open object. */
+  report(name: string): void
+}
+
+/** An object that is held against its rule: its fields so far, and at its end what is cut and written. */
+export class OpenObject implements ClosedObject {
+  readonly rule: ObjectRule
+  readonly members: Member[] = []
+  readonly #state: WalkState
+  readonly #start: number
+  readonly #firstEdit: number
+  readonly #added = new Map<string, Uint8Array>()
+  #end = 0
+
+  constructor(rule: ObjectRule, start: number, state: WalkState) {
+    this.rule = rule
+    this.#state = state
+    this.#start = start
+    this.#firstEdit = state.edits.length
+  }
+
+  get host(): RequestHost {
+    return this.#state.host
+  }
+
+  get size(): number {
+    return this.#end - this.#start
+  }
+
+  get facts(): WalkState['facts'] {
+    return this.#state.facts
+  }
+
+  /** Runs the checks of the whole object, then sets `fields`. `end` is the offset after its closing brace. */
+  close(end: number, fields: Readonly<Record<string, unknown>> = {}): void {
+    this.#end = end
+    const { required, variants, close } = this.rule
+    if (required !== undefined) this.#require(required)
+    if (variants !== undefined) this.#choose(variants)
+    close?.(this)
+    for (const [name, value] of Object.entries(fields)) this.set(name, value)
+    this.#state.edits.push(...this.#ownEdits())
+  }
+
+  has(name: string): boolean {
+    return this.#find(name) !== undefined
+  }
+
+  scalar(name: string): string | number | boolean | null | undefined {
+    const member = this.#find(name)
+    if (member === undefined || member.end - member.valueStart > DECODED_BYTES) return undefined
+    const { kind, valueStart, end } = member
+    if (kind === token.string) return decodeString(this.#state.bytes, valueStart + 1, end - 1, true)
+    return kind >= token.number
+      ? JSON.parse(this.#state.bytes.toString('latin1', valueStart, end))
+      : undefined
+  }
+
+  drop(name: string): void {
+    const member = this.#find(name)
+    if (member === undefined) return
+    member.cut = true
+    this.#state.report(name)
+  }
+
+  set(name: string, value: unknown): void {
+    const bytes = Buffer.from(JSON.stringify(value))
+    const member = this.#find(name)
+    if (member !== undefined) this.write(member, bytes)
+    else this.#added.set(name, bytes)
+  }
+
+  text(): string {
+    const { bytes, edits } = this.#state
+    const span = { start: this.#start, end: this.#end }
+    const own = orderEdits([...edits.slice(this.#firstEdit), ...this.#ownEdits()])
+    return Buffer.concat([...editedParts(bytes, own, span)]).toString()
+  }
+
+  refuse(problem: string, name?: string): never {
+    throw new TableProblem(problem, name)
+  }
+
+  /** Writes over the value of a field that ended, unless it is the same. */
+  write(member: Member, bytes: Uint8Array): void {
+    const { valueStart, end, name } = member
+    if (this.#state.bytes.subarray(valueStart, end).equals(bytes)) return
+    this.#state.edits.push({ start: valueStart, end, bytes })
+    this.#state.report(name)
+  }
+
+  #find(name: string): Member | undefined {
+    return this.members.find((member) => member.name === name && !member.cut)
+  }
+
+  #require(names: readonly string[]): void {
+    for (const name of names) if (!this.has(name)) this.refuse('is missing', name)
+  }
+
+  #choose({ by, missing, of }: NonNullable<ObjectRule['variants']>): void {
+    const kind = this.has(by) ? this.scalar(by) : missing
+    const fields = typeof kind === 'string' && Object.hasOwn(of, kind) ? of[kind] : undefined
+    if (fields === undefined) {
+      this.refuse(kind === undefined ? 'is missing' : `is none of ${Object.keys(of).join(', ')}`, by)
+    }
+    this.#require(fields.required)
+    for (const { name, cut } of this.members) {
+      if (cut || name === by || !this.rule.fields.has(name)) continue
+      if (!fields.required.includes(name) && fields.optional?.includes(name) !== true) this.drop(name)
+    }
+  }
+
+  /** What is cut and added among the direct fields. A comma goes with each cut field, and comes with each new one. */
+  #ownEdits(): Edit[] {
+    const { members } = this
+    const edits: Edit[] = []
+    let kept = false
+    let from: number | undefined
+    members.forEach((member, index) => {
+      if (!member.cut) {
+        if (from !== undefined) edits.push({ start: from, end: member.start })
+        from = undefined
+        kept = true
+      } else if (kept) edits.push({ start: (members[index - 1] as Member).end, end: member.end })
+      else from ??= member.start
+    })
+    const last = members.at(-1)?.end ?? this.#start + 1
+    if (from !== undefined) edits.push({ start: from, end: last })
+    if (this.#added.size > 0) {
+      const fields = [...this.#added].map(([name, value]) => `${JSON.stringify(name)}:${Buffer.from(value)}`)
+      edits.push({ start: last, end: last, bytes: Buffer.from((kept ? ',' : '') + fields.join(',')) })
+    }
+    return edits
+  }
+}
