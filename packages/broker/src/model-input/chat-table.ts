@@ -1,3 +1,4 @@
+import { declared, named, tool, toolChoice } from './chat-tools.ts'
 import type { ClosedObject, RequestTable, ValueRule } from './request-table.ts'
 import { schemaRule } from './schema-table.ts'
 import {
@@ -109,58 +110,6 @@ const message = objectOf(
     },
   },
 )
-
-const declared = objectOf(
-  {
-    name: toolName,
-    description: orNull(anyText),
-    parameters: { object: schemaRule, null: true },
-    strict: flag,
-  },
-  { required: ['name'] },
-)
-
-const grammar = objectOf({ definition: anyText, syntax: word }, { required: ['definition', 'syntax'] })
-
-const customFormat = objectOf(
-  { type: text(32), grammar },
-  { variants: { by: 'type', of: { text: { required: [] }, grammar: { required: ['grammar'] } } } },
-)
-
-const tool = objectOf(
-  {
-    type: text(32),
-    function: declared,
-    custom: objectOf(
-      { name: toolName, description: orNull(anyText), format: orNull(customFormat) },
-      { required: ['name'] },
-    ),
-  },
-  {
-    variants: { by: 'type', of: { function: { required: ['function'] }, custom: { required: ['custom'] } } },
-  },
-)
-
-const named = objectOf({ name: toolName }, { required: ['name'] })
-const chosen = { function: { required: ['function'] }, custom: { required: ['custom'] } }
-const oneTool = objectOf(
-  { type: text(32), function: named, custom: named },
-  { variants: { by: 'type', of: chosen } },
-)
-
-const allowedTools = objectOf(
-  { mode: word, tools: listOf(oneTool, MANY_TOOLS) },
-  { required: ['mode', 'tools'] },
-)
-
-const toolChoice: ValueRule = {
-  string: { oneOf: ['none', 'auto', 'required'] },
-  null: true,
-  ...objectOf(
-    { type: text(32), function: named, custom: named, allowed_tools: allowedTools },
-    { variants: { by: 'type', of: { ...chosen, allowed_tools: { required: ['allowed_tools'] } } } },
-  ),
-}
 
 const responseFormat = objectOf(
   {
