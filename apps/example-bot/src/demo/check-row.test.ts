@@ -1,9 +1,9 @@
 import type { CallEvent } from '@sandbox/broker'
 import { canary } from '@sandbox/testing'
 import { describe, expect, it } from 'vitest'
-import type { CheckStep } from './check-plan.ts'
 import type { CheckTrace } from './check-room.ts'
 import { checkRow, markOf, type RowEvidence, restRow } from './check-row.ts'
+import type { CheckStep } from './check-step.ts'
 import type { StandInCall } from './stand-in-model.ts'
 
 const step: CheckStep = {

@@ -1,5 +1,5 @@
-import type { CheckStep } from './check-plan.ts'
 import type { CheckTrace } from './check-room.ts'
+import type { CheckStep } from './check-step.ts'
 import { type Attempt, readAttempts } from './hostile-attempts.ts'
 import type { StandInCall } from './stand-in-model.ts'
 

@@ -8,9 +8,10 @@ import { fingerprintOf } from '@sandbox/credential-scope'
 import type { ChannelKey, ChatSurface, TurnEvent } from '@sandbox/roundtable-plugin'
 import { openStateDir } from '../state-dir.ts'
 import { CheckKeys } from './check-keys.ts'
-import { CHECK_CHANNELS, type CheckStage, type CheckStep, checkPlan } from './check-plan.ts'
+import { CHECK_CHANNELS, type CheckStage, checkPlan } from './check-plan.ts'
 import { CheckRoom } from './check-room.ts'
 import { type CheckRow, checkRow, markOf, restRow } from './check-row.ts'
+import type { CheckStep } from './check-step.ts'
 import { HOSTILE_GUEST } from './hostile-attempts.ts'
 import { type StandIn, startStandIn } from './stand-in-model.ts'
 
@@ -81,7 +82,6 @@ export async function runCheck(options: CheckOptions): Promise<CheckReport> {
   try {
     const keys = new CheckKeys(state.keysDir)
     const known = keys.tokens().filter((token) => token !== keys.token('unknown'))
-    // No "await using": Node 22 cannot read it.
     service = await startStandIn({ keys: known, fingerprint: fingerprintOf })
     const rows = await playAll({ options, stateDir: path, keys, service })
     return { rows, ok: rows.every(({ ok }) => ok) }

@@ -38,7 +38,8 @@ const ATTACK: readonly ScriptCall[] = [
   { name: 'host_keys', input: { channel: 'demo:beta' } },
   { name: 'constructor', input: {} },
   { name: 'memory_get', input: { scope: 'owner' } },
-  { name: 'memory_get', input: { scope: 'speaker', speaker: 'u-ann', key: '../../etc/passwd' } },
+  { name: 'memory_get', input: { scope: 'speaker', speaker: 'u-ann', speakerId: 'u-ann' } },
+  { name: 'memory_get', input: { scope: 'channel', key: '../../../etc/passwd' } },
   { name: 'host_clock', input: { channel: 'demo:beta', speaker: { id: 'u-ann', name: 'Ann' } } },
 ]
 
