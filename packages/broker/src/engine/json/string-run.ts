@@ -47,15 +47,17 @@ export class StringRuns {
   read(from: number, until: number): number {
     const bytes = this.#bytes
     let at = from
-    for (;;) {
+    // An escape may reach beyond `until`.
+    while (at < until) {
       at = this.#plain(at, until)
-      if (at >= until) return at
+      if (at === until) return at
       const byte = bytes[at]
       if (byte === QUOTE) return at
       if (byte !== BACKSLASH) throw new JsonProblem('a string has a control character', at)
       at = this.#escape(at)
       this.escaped = true
     }
+    return at
   }
 
   /** The offset of the next special byte, at most `until`. */
