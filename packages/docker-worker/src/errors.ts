@@ -14,6 +14,7 @@ const BRAND = Symbol.for('sandbox.DriverError')
  * | `image_missing` | the image is not on the engine |
  * | `image_protocol` | the image was built for another protocol version |
  * | `image_unsuitable` | the image brings volumes or variables of its own |
+ * | `image_outdated` | a waiting worker was started from an image that is not the current one |
  * | `runtime_unsuitable` | the program given as runtime cannot be put into an image or started |
  * | `bundle_missing` | the guest program is not built |
  * | `start_failed` | the worker was created but did not start; nothing of it is left |
@@ -31,6 +32,7 @@ export type DriverErrorCode =
   | 'image_missing'
   | 'image_protocol'
   | 'image_unsuitable'
+  | 'image_outdated'
   | 'runtime_unsuitable'
   | 'bundle_missing'
   | 'start_failed'

@@ -5,6 +5,14 @@ export type { Driver, Worker, WorkerExit, WorkerSpec } from './host/driver.ts'
 export { buildImage } from './host/image/build-image.ts'
 export { createProcessDriver } from './host/process-driver.ts'
 export type {
+  ReadyWorker,
+  WarmLimits,
+  WarmPoolOptions,
+  WarmProblem,
+  WorkerPlace,
+} from './host/warm-pool/pool-options.ts'
+export { createWarmPool, type WarmPool } from './host/warm-pool.ts'
+export type {
   BuildImageOptions,
   BuiltImage,
   DockerDriverOptions,

@@ -7,6 +7,7 @@ test('the names that users import', () => {
     'buildImage',
     'createDockerDriver',
     'createProcessDriver',
+    'createWarmPool',
     'engineSocketPath',
   ])
 })

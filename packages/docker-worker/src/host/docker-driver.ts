@@ -69,6 +69,18 @@ class DockerDriver implements Driver {
     }
   }
 
+  async identity(signal?: AbortSignal): Promise<string> {
+    this.#stopIfClosed()
+    stopIfAborted(signal)
+    const ready = await this.#readyOnce()
+    const image = await ready.engine.image(this.#options.image)
+    stopIfAborted(signal)
+    if (image?.id === ready.imageId) return ready.imageId
+    // The name leads elsewhere by now: what it leads to is checked as at the start.
+    this.#ready = undefined
+    return (await this.#readyOnce()).imageId
+  }
+
   verify(posture: Posture): readonly string[] {
     return sealedDifferences(posture, {
       user: this.#options.user,

@@ -58,6 +58,11 @@ export interface Driver extends AsyncDisposable {
    * removed.
    */
   start(spec: WorkerSpec, signal?: AbortSignal): Promise<Worker>
+  /**
+   * What a worker would be started from now: a text that changes with the image. Starts that begin later use what it
+   * says. Absent where workers cannot be outdated.
+   */
+  identity?(signal?: AbortSignal): Promise<string>
   /** Compares what a worker found inside with the profile: one plain sentence per difference, `[]` when it fits. */
   verify(posture: Posture): readonly string[]
   /** Removes every worker of this install whose id is not in `live`. Returns the ids of the removed workers. */
