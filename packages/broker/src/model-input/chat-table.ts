@@ -207,16 +207,13 @@ function learnModel(object: ClosedObject): void {
 function settleLimit(object: ClosedObject, { tokenLimitField, renameTokenLimit }: ChatTableOptions): void {
   const cap = object.host.maxOutputTokens
   const given = (['max_tokens', 'max_completion_tokens'] as const).filter((name) => object.has(name))
-  const limits = given.map((name) => withinCap(object.scalar(name), cap))
-  const limit = Math.min(cap, ...limits)
+  const moved = renameTokenLimit === true ? given.filter((name) => name !== tokenLimitField) : []
+  const kept = given.filter((name) => !moved.includes(name))
+  const counting = kept.length > 0 ? kept : moved
+  const limit = Math.min(cap, ...counting.map((name) => withinCap(object.scalar(name), cap)))
   object.facts.outputTokens = limit
-  if (given.length === 0) object.set(tokenLimitField, cap)
-  if (renameTokenLimit !== true) return
-  for (const name of given) {
-    if (name === tokenLimitField) continue
-    object.drop(name)
-    if (!object.has(tokenLimitField)) object.set(tokenLimitField, limit)
-  }
+  for (const name of moved) object.drop(name)
+  if (kept.length === 0) object.set(tokenLimitField, limit)
 }
 
 /** What the `cap` rule makes of a limit. */

@@ -101,7 +101,7 @@ export class OpenObject implements ClosedObject {
     return Buffer.concat([...editedParts(bytes, own, span)]).toString()
   }
 
-  refuse(problem: string, name?: string): never {
+  refuse(problem: string, name = ''): never {
     throw new TableProblem(problem, name)
   }
 

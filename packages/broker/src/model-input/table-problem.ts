@@ -1,6 +1,6 @@
 /** A request that a table refuses. Thrown and caught within this directory; neither text carries a value. */
 export class TableProblem extends Error {
-  /** A direct field of the object that was being closed, when the problem is one of its fields. */
+  /** When an object was being closed: the direct field that the problem is about, or '' for the object. */
   readonly field: string | undefined
 
   constructor(problem: string, field?: string) {

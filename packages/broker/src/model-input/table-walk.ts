@@ -61,7 +61,7 @@ export class TableWalk {
     }
   }
 
-  /** Where the walk is: positions and names of fields. */
+  /** Where the walk is, positions and names of fields: at the value that it reads, or at a field of what it closes. */
   path(field?: string): string {
     let path = ''
     for (const open of this.#open) {
@@ -70,7 +70,7 @@ export class TableWalk {
         path += dotted(path, cleaned(open.members.at(-1)?.name ?? ''))
       }
     }
-    return field === undefined ? path : path + dotted(path, cleaned(field))
+    return field === undefined || field === '' ? path : path + dotted(path, cleaned(field))
   }
 
   #skip(found: Token): void {
