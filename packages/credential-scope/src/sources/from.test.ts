@@ -105,8 +105,8 @@ describe('fromCommand', () => {
     delete process.env.SANDBOX_TEST_SECRET
     const [args, env] = JSON.parse((answer as { token: string }).token)
     expect(args.slice(-2)).toEqual(['$(id)', '; id'])
-    const { PATH } = process.env
-    expect(env).toMatchObject({ SANDBOX_CHANNEL: 'demo:alpha', SANDBOX_SPEAKER_ID: 'u-ann', PATH })
+    const { PATH, HOME } = process.env
+    expect(env).toMatchObject({ SANDBOX_CHANNEL: 'demo:alpha', SANDBOX_SPEAKER_ID: 'u-ann', PATH, HOME })
     expect(Object.keys(env)).not.toContain('SANDBOX_TEST_SECRET')
     expect(JSON.stringify(env)).not.toContain('-rf')
   })
