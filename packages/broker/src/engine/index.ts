@@ -1,3 +1,22 @@
+export type {
+  ArrayRule,
+  ClosedObject,
+  FieldRule,
+  HostValue,
+  NumberRule,
+  ObjectRule,
+  RequestFacts,
+  RequestHost,
+  RequestTable,
+  RewriteOptions,
+  RewrittenRequest,
+  StringRule,
+  ValueRule,
+  VariantFields,
+  Variants,
+} from './body-table/request-table.ts'
+export { rewriteRequest } from './body-table/rewrite-request.ts'
+export { schemaRule } from './body-table/schema-table.ts'
 export { type CallEvent, type CallReason, CallRecord } from './call/call-event.ts'
 export { type CallSignal, type CallSignalSources, linkCallSignal, raceSignal } from './call/call-signal.ts'
 export { spendCredential } from './call/credential.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import type { RequestHost } from '../engine/body-table/request-table.ts'
+import { rewriteRequest } from '../engine/body-table/rewrite-request.ts'
 import { type ChatTableOptions, chatTable } from './chat-table.ts'
-import type { RequestHost } from './request-table.ts'
-import { rewriteRequest } from './rewrite-request.ts'
 
 const host: RequestHost = { model: 'host-model', maxOutputTokens: 1000 }
 const plain: ChatTableOptions = { tokenLimitField: 'max_completion_tokens' }

@@ -1,6 +1,5 @@
-import { declared, named, tool, toolChoice } from './chat-tools.ts'
-import type { ClosedObject, RequestTable, ValueRule } from './request-table.ts'
-import { schemaRule } from './schema-table.ts'
+import type { ClosedObject, RequestTable, ValueRule } from '../engine/body-table/request-table.ts'
+import { schemaRule } from '../engine/body-table/schema-table.ts'
 import {
   amount,
   anyText,
@@ -20,7 +19,8 @@ import {
   text,
   toolName,
   word,
-} from './table-parts.ts'
+} from '../engine/body-table/table-parts.ts'
+import { declared, named, tool, toolChoice } from './chat-tools.ts'
 
 /** How an operator's endpoint wants Chat Completions. */
 export interface ChatTableOptions {

@@ -1,6 +1,16 @@
-import type { ValueRule } from './request-table.ts'
-import { schemaRule } from './schema-table.ts'
-import { anyText, flag, listOf, MANY_TOOLS, objectOf, orNull, text, toolName, word } from './table-parts.ts'
+import type { ValueRule } from '../engine/body-table/request-table.ts'
+import { schemaRule } from '../engine/body-table/schema-table.ts'
+import {
+  anyText,
+  flag,
+  listOf,
+  MANY_TOOLS,
+  objectOf,
+  orNull,
+  text,
+  toolName,
+  word,
+} from '../engine/body-table/table-parts.ts'
 
 /** A function that the model may call. */
 export const declared = objectOf(

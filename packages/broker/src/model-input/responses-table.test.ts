@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import type { RequestHost } from './request-table.ts'
+import type { RequestHost } from '../engine/body-table/request-table.ts'
+import { rewriteRequest } from '../engine/body-table/rewrite-request.ts'
 import { type ResponsesTableOptions, responsesTable } from './responses-table.ts'
-import { rewriteRequest } from './rewrite-request.ts'
 
 const host: RequestHost = { model: 'host-model', maxOutputTokens: 1000 }
 const settled = { model: 'host-model', max_output_tokens: 1000, store: false }

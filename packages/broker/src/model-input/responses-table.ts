@@ -1,5 +1,5 @@
-import type { ClosedObject, RequestTable, ValueRule } from './request-table.ts'
-import { schemaRule } from './schema-table.ts'
+import type { ClosedObject, RequestTable, ValueRule } from '../engine/body-table/request-table.ts'
+import { schemaRule } from '../engine/body-table/schema-table.ts'
 import {
   amount,
   anyText,
@@ -20,7 +20,7 @@ import {
   text,
   toolName,
   word,
-} from './table-parts.ts'
+} from '../engine/body-table/table-parts.ts'
 
 /** How an operator's endpoint wants Responses. */
 export interface ResponsesTableOptions {

@@ -1,4 +1,4 @@
-import { localSchema, schemaProblem } from '../engine/tool-schema.ts'
+import { localSchema, schemaProblem } from '../tool-schema.ts'
 import type { ClosedObject, FieldRule, ObjectRule, ValueRule } from './request-table.ts'
 
 /** Largest JSON Schema of one tool or answer format, as sent. */

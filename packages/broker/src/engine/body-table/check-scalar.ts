@@ -1,5 +1,5 @@
-import { decodeStart, decodeString } from '../engine/json/decode-string.ts'
-import { type JsonReader, type Token, token } from '../engine/json/json-reader.ts'
+import { decodeStart, decodeString } from '../json/decode-string.ts'
+import { type JsonReader, type Token, token } from '../json/json-reader.ts'
 import type { NumberRule, RequestHost, StringRule, ValueRule } from './request-table.ts'
 
 /** Strings and numbers beyond this are not decoded, in bytes of JSON. */

@@ -171,10 +171,3 @@ export interface RewriteOptions {
   /** Ends the work: the promise rejects with its reason. */
   readonly signal?: AbortSignal
 }
-
-/**
- * Reads a body once, holds it against a table and cuts and writes what the table says; all else travels as the
- * guest's own bytes. Lets other work run every few milliseconds. Malformed JSON, duplicate keys, invalid UTF-8
- * and nesting deeper than 64 are refused. Rejects only when `signal` fires.
- */
-export type RewriteRequest = (options: RewriteOptions) => Promise<RewrittenRequest>

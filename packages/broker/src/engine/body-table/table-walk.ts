@@ -1,5 +1,5 @@
-import type { Edit } from '../engine/json/json-edits.ts'
-import { JsonReader, type Token, token } from '../engine/json/json-reader.ts'
+import type { Edit } from '../json/json-edits.ts'
+import { JsonReader, type Token, token } from '../json/json-reader.ts'
 import { readNumber, scalarProblem, wanted } from './check-scalar.ts'
 import { type Member, OpenObject, type WalkState } from './open-object.ts'
 import type {

@@ -1,6 +1,6 @@
 import { setImmediate as letOthersRun } from 'node:timers/promises'
-import { type Edit, editedParts, orderEdits } from '../engine/json/json-edits.ts'
-import { JsonProblem } from '../engine/json/json-problem.ts'
+import { type Edit, editedParts, orderEdits } from '../json/json-edits.ts'
+import { JsonProblem } from '../json/json-problem.ts'
 import type { RequestFacts, RewriteOptions, RewrittenRequest } from './request-table.ts'
 import { TableProblem } from './table-problem.ts'
 import { TableWalk } from './table-walk.ts'
