@@ -1,4 +1,5 @@
 import { createServer } from 'node:net'
+import { gzipSync } from 'node:zlib'
 import { canary, chatText, encodingsOf, findSecret, scriptedUpstream } from '@sandbox/testing'
 import { describe, expect, test } from 'vitest'
 import type { BrokerOptions, CallReason } from '../src/index.ts'
@@ -78,14 +79,12 @@ describe('CS-02 to CS-14 the credential', () => {
       await new Promise((done) => setImmediate(done))
       return keys[speaker.id]
     }
-    await using rigs = new AsyncDisposableStack()
-    const calls = await Promise.all(
-      Object.keys(keys).map(async (id) => {
-        const rig = rigs.use(await openRig({ apiKey }))
-        const context = { channel: 'web:room', speaker: { id, name: 'Same Name' } }
-        return { id, rig, nonce: rig.broker.bind(turnInput({ turnId: id, context })).nonce }
-      }),
-    )
+    await using ann = await openRig({ apiKey })
+    await using bob = await openRig({ apiKey })
+    const calls = Object.entries({ 'u-ann': ann, 'u-bob': bob }).map(([id, rig]) => {
+      const context = { channel: 'web:room', speaker: { id, name: 'Same Name' } }
+      return { id, rig, nonce: rig.broker.bind(turnInput({ turnId: id, context })).nonce }
+    })
     for (let count = 0; count < 20; count += 1) {
       const answers = await Promise.all(calls.map(({ rig, nonce }) => modelCall(rig, nonce)))
       expect(answers.map((answer) => answer.status)).toEqual([200, 200])
@@ -97,9 +96,7 @@ describe('CS-02 to CS-14 the credential', () => {
       expect(rig.upstream.seen).toHaveLength(20)
     }
     // A nonce is worth nothing on another worker's socket.
-    const [ann, bob] = calls
-    if (ann === undefined || bob === undefined) throw new TypeError('two calls')
-    expect((await modelCall(ann.rig, bob.nonce)).status).toBe(410)
+    expect((await modelCall(ann, calls[1]?.nonce ?? '')).status).toBe(410)
   })
   test('CS-08 a promise is fine', async () => {
     expect((await once({ apiKey: async () => 'k'.repeat(20) })).answer.status).toBe(200)
@@ -342,13 +339,23 @@ describe('what the upstream answers [call:generic-errors]', () => {
     }
   })
 
-  test('W-25 a compressed answer is refused: it could not be searched', async () => {
+  test('W-25 a compressed answer is decoded, and searched as what it is', async () => {
+    const packed = (coding: string, body: Uint8Array) =>
+      once({}, (rig) => {
+        rig.upstream.script = (_, response) => {
+          response.writeHead(200, { 'content-encoding': coding }).end(body)
+        }
+      })
+    expect((await packed('gzip', gzipSync('{"a":1}'))).answer.json).toEqual({ a: 1 })
+    expect((await packed('gzip', Buffer.from('{}'))).event.reason).toBe('upstream_network')
+    expect((await packed('rot13', Buffer.from('{}'))).event.reason).toBe('upstream_invalid')
     const { event } = await once({}, (rig) => {
       rig.upstream.script = (_, response) => {
-        response.writeHead(200, { 'content-encoding': 'gzip' }).end('{}')
+        response.writeHead(200, { 'content-encoding': 'gzip' })
+        response.end(gzipSync(JSON.stringify(chatText(rig.secret))))
       }
     })
-    expect(event.reason).toBe('upstream_invalid')
+    expect(event.reason).toBe('reflection')
   })
 
   test('SB-30 and W-10 nobody there, a connection that dies, and bytes that are no HTTP', async () => {

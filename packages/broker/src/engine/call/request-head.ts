@@ -19,6 +19,8 @@ export interface RequestHead {
 
 const ORIGIN_FORM = /^\/[\x21-\x7e]*$/
 const LENGTH = /^\d{1,15}$/
+/** Official clients send some twenty. */
+const MAX_HEADERS = 100
 
 /**
  * Reads method, target and headers from the raw request. HTTP servers admit more than a broker wants: a target
@@ -26,6 +28,7 @@ const LENGTH = /^\d{1,15}$/
  * @throws CallRefusal `request_invalid`
  */
 export function readHead(request: BrokerRequest): RequestHead {
+  if (request.rawHeaders.length > 2 * MAX_HEADERS) throw new CallRefusal('request_invalid')
   if (!ORIGIN_FORM.test(request.target)) throw new CallRefusal('request_invalid')
   const headers = new Map<string, string>()
   const repeated = new Set<string>()

@@ -59,7 +59,7 @@ export class UnixListener {
       // The socket has one user, and a connection less would save nothing.
       keepAliveTimeout: 0,
     })
-    // Else headers beyond the thousandth would be dropped unseen.
+    // Some versions of Node drop headers beyond the thousandth unseen. How many may come is checked later.
     this.#server.maxHeadersCount = 0
     // Such as no file descriptor for the next connection: that one is lost, the host is not.
     this.#server.on('error', () => {})
