@@ -1,15 +1,9 @@
-import {
-  type AuthSlot,
-  CredentialError,
-  type CredentialGetter,
-  Secret,
-  snapshotScope,
-} from '@sandbox/credential-scope'
+import { type AuthSlot, type CredentialGetter, snapshotScope } from '@sandbox/credential-scope'
 import { limits, ROUTE_NAME, type ToolSpec } from '@sandbox/protocol'
 import type { CallEvent } from './engine/call/call-event.ts'
 import { BrokerError } from './engine/errors.ts'
 import { localSchema, schemaProblem } from './engine/tool-schema.ts'
-import { readEndpoint } from './engine/upstream/endpoint.ts'
+import { readHome, type UpstreamOptions, type UpstreamPicker } from './upstream-choice.ts'
 
 /** What a host tool learns about the call. Each call gets its own frozen copy. */
 export interface HostToolContext {
@@ -38,9 +32,16 @@ export interface HostTool {
 export interface BrokerOptions {
   /** The full URL of a Chat Completions endpoint. `https:`, no user info, no fragment. */
   modelUrl: string
+  /** The full URL of a Responses endpoint, checked as `modelUrl` is. Omitted = `/v1/responses` is no route. */
+  responsesUrl?: string
   /** Sent as `model`, whatever the guest asked for. */
   model: string
-  /** Asked before every model call; see {@link CredentialGetter}. */
+  /** Picks another upstream for some channels or speakers. Omitted = the same for all. */
+  upstream?: UpstreamPicker
+  /**
+   * Asked before every model call; see {@link CredentialGetter}. A credential that does not say which origin it is
+   * for is for that of `modelUrl`, and goes nowhere else.
+   */
   apiKey: CredentialGetter
   /** Admits `http:` for loopback hosts. Omitted = false. */
   allowHttp?: boolean
@@ -54,8 +55,17 @@ export interface BrokerOptions {
   authSlot?: AuthSlot
   /** The field that carries `maxOutputTokens`. Omitted = `max_tokens`. */
   tokenLimitField?: 'max_tokens' | 'max_completion_tokens'
-  /** Calls that may wait while one is in flight, 0 to 64. Omitted = 4. */
+  /** Calls that may wait while as many as may are in flight, 0 to 64. Omitted = 4. */
   maxQueuedCalls?: number
+  /** Calls in flight at once on the `/v1` routes of a turn, 1 to 16. Omitted = 4. */
+  maxParallelCalls?: number
+  /**
+   * Request fields that pass on the `/v1` routes although the broker would drop them, by the dotted names that
+   * `droppedFields` reports. What is refused stays refused. Omitted = none.
+   */
+  allowFields?: readonly string[]
+  /** Top-level request fields of the `/v1` routes that are set, whatever the guest sent. Omitted = none. */
+  setFields?: Readonly<Record<string, unknown>>
   /** Called once per call when it has ended. A throw is swallowed. */
   onCall?(event: CallEvent): void
 }
@@ -68,15 +78,14 @@ export interface ResolvedTool {
 
 /** {@link BrokerOptions}, checked, with every default filled in. */
 export interface ResolvedOptions {
-  readonly endpoint: URL
-  readonly model: string
-  readonly apiKey: CredentialGetter
+  readonly upstream: UpstreamOptions
   readonly tools: readonly ResolvedTool[]
   readonly maxCalls: number
   readonly maxOutputTokens: number
-  readonly authSlot: AuthSlot
-  readonly tokenLimitField: 'max_tokens' | 'max_completion_tokens'
   readonly maxQueuedCalls: number
+  readonly maxParallelCalls: number
+  readonly allowFields: ReadonlySet<string>
+  readonly setFields: Readonly<Record<string, unknown>>
   readonly onCall: ((event: CallEvent) => void) | undefined
 }
 
@@ -95,27 +104,25 @@ export function checkBrokerOptions(options: BrokerOptions): void {
  */
 export function resolveOptions(options: BrokerOptions): ResolvedOptions {
   if (typeof options !== 'object' || options === null) throw invalid('options', 'must be an object')
-  const endpoint = readEndpoint(options.modelUrl, { allowHttp: options.allowHttp === true })
-  if ('problem' in endpoint) throw invalid('modelUrl', endpoint.problem)
-  const { model, apiKey, onCall, tokenLimitField = 'max_tokens' } = options
-  if (typeof model !== 'string' || model === '' || model.length > 256) {
-    throw invalid('model', 'must be a string of 1 to 256 characters')
-  }
+  const { apiKey, onCall, upstream: picker, allowFields = [] } = options
+  const allowHttp = options.allowHttp === true
   if (typeof apiKey !== 'function') throw invalid('apiKey', 'must be a function of the scope')
   if (onCall !== undefined && typeof onCall !== 'function') throw invalid('onCall', 'must be a function')
-  if (tokenLimitField !== 'max_tokens' && tokenLimitField !== 'max_completion_tokens') {
-    throw invalid('tokenLimitField', 'must be max_tokens or max_completion_tokens')
+  if (picker !== undefined && typeof picker !== 'function') {
+    throw invalid('upstream', 'must be a function of the scope')
+  }
+  if (!Array.isArray(allowFields) || allowFields.some((name) => typeof name !== 'string')) {
+    throw invalid('allowFields', 'must be an array of field names')
   }
   return {
-    endpoint: endpoint.url,
-    model,
-    apiKey,
+    upstream: { home: readHome(options, { allowHttp, apiKey }), picker, allowHttp, apiKey },
     tools: readTools(options.tools ?? []),
     maxCalls: readCount('maxCalls', options.maxCalls ?? 48, 1, 1000),
     maxOutputTokens: readCount('maxOutputTokens', options.maxOutputTokens ?? 4096, 1, 32_768),
-    authSlot: readSlot(options.authSlot ?? { kind: 'bearer' }, endpoint.url),
-    tokenLimitField,
     maxQueuedCalls: readCount('maxQueuedCalls', options.maxQueuedCalls ?? 4, 0, 64),
+    maxParallelCalls: readCount('maxParallelCalls', options.maxParallelCalls ?? 4, 1, 16),
+    allowFields: new Set(allowFields),
+    setFields: Object.freeze(plainCopy(options.setFields ?? {}, 'setFields')),
     onCall: onCall === undefined ? undefined : (event) => onCall.call(options, event),
   }
 }
@@ -170,31 +177,6 @@ function plainCopy(value: unknown, where: string): Record<string, unknown> {
 function readCount(name: string, value: number, least: number, most: number): number {
   if (Number.isSafeInteger(value) && value >= least && value <= most) return value
   throw invalid(name, `must be a whole number from ${least} to ${most}`)
-}
-
-const SLOTS = new Set(['bearer', 'header', 'query', 'basic'])
-const OWN_HEADERS =
-  /^(accept.*|connection|content-.*|cookie|expect|host|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/i
-
-/** Tries the slot with a value that is no credential. */
-function readSlot(slot: AuthSlot, url: URL): AuthSlot {
-  if (typeof slot !== 'object' || slot === null || !SLOTS.has(slot.kind)) {
-    throw invalid('authSlot.kind', 'must be bearer, header, query or basic')
-  }
-  if (slot.kind === 'header' && typeof slot.name === 'string' && OWN_HEADERS.test(slot.name)) {
-    throw invalid('authSlot.name', `"${slot.name}" is not for credentials`)
-  }
-  if (slot.kind === 'query' && (typeof slot.name !== 'string' || slot.name === '')) {
-    throw invalid('authSlot.name', 'must be the name of a query parameter')
-  }
-  const copy = Object.freeze({ ...slot })
-  try {
-    new Secret({ token: 'sandbox-preflight', origin: url.origin }).applyTo({}, new URL(url), copy)
-  } catch (cause) {
-    if (!(cause instanceof TypeError) && !CredentialError.isInstance(cause)) throw cause
-    throw new BrokerError('options_invalid', `authSlot: ${cause.message}`, { cause })
-  }
-  return copy
 }
 
 function invalid(field: string, problem: string): BrokerError {

@@ -6,12 +6,14 @@ import type { RouteTable } from './engine/call/route.ts'
 import { BrokerError } from './engine/errors.ts'
 import { LISTENER_LIMITS, type SocketOwner, UnixListener } from './engine/listener/unix-listener.ts'
 import { handleWebRequest } from './engine/listener/web-adapter.ts'
+import { STREAM_LIMITS } from './engine/stream/event-answer.ts'
 import { type BoundTurn, TurnBinding, type TurnInput } from './engine/turn/turn-binding.ts'
 import { SealedDesk, type WorkerDesk } from './engine/turn/worker-desk.ts'
 import { workerRoutes } from './engine/turn/worker-routes.ts'
 import { type BrokerOptions, type ResolvedOptions, resolveOptions } from './options.ts'
 import { modelRoute } from './routes/model-route.ts'
 import { toolRoute } from './routes/tool-route.ts'
+import { wireRoutes } from './routes/wire-routes.ts'
 
 /** The host side of one sealed worker. */
 export interface SealedBroker extends AsyncDisposable {
@@ -43,8 +45,10 @@ export interface SealedTimes {
   readonly pollMs: number
   readonly leaseMs: number
   readonly headersMs: number
-  /** What a connection gets beyond the longest call. */
-  readonly graceMs: number
+  /** How long an answer waits for a guest that does not read. */
+  readonly drainMs: number
+  /** Silence of an upstream after which a stream's guest gets a comment. */
+  readonly keepAliveMs: number
 }
 
 const TIMES: SealedTimes = {
@@ -52,7 +56,8 @@ const TIMES: SealedTimes = {
   pollMs: limits.NEXT_POLL_MS,
   leaseMs: limits.ACK_LEASE_MS,
   headersMs: LISTENER_LIMITS.headersMs,
-  graceMs: LISTENER_LIMITS.requestMs - limits.SEALED_CALL_MS,
+  drainMs: LISTENER_LIMITS.drainMs,
+  keepAliveMs: STREAM_LIMITS.keepAliveMs,
 }
 
 /**
@@ -80,7 +85,12 @@ class OpenBroker implements SealedBroker {
 
   constructor(options: ResolvedOptions, times: SealedTimes, worker = true) {
     this.#turns = new TurnBinding({
-      limits: { maxCalls: options.maxCalls, concurrent: 1, queued: options.maxQueuedCalls },
+      limits: {
+        maxCalls: options.maxCalls,
+        concurrent: 1,
+        queued: options.maxQueuedCalls,
+        parallel: options.maxParallelCalls,
+      },
       once: true,
       needsNonce: worker,
     })
@@ -101,7 +111,7 @@ class OpenBroker implements SealedBroker {
     this.#listener = new UnixListener(this.#handler, {
       connections: LISTENER_LIMITS.connections,
       headersMs: times.headersMs,
-      requestMs: Math.max(times.callMs, times.pollMs) + times.graceMs,
+      drainMs: times.drainMs,
     })
   }
 
@@ -117,7 +127,7 @@ class OpenBroker implements SealedBroker {
     if (this.desk.failure !== undefined) throw this.desk.failure
     const bound = this.#turns.bind(turn)
     const { turnId, nonce, scope } = bound
-    return { turnId, nonce, scope, release: () => bound.release() }
+    return { turnId, nonce, scope, release: () => bound.release(), revoke: () => bound.revoke() }
   }
 
   async stop(force = true): Promise<void> {
@@ -147,10 +157,11 @@ const POLICY: HeadPolicy = {
   placeholder: SEALED_PLACEHOLDER,
 }
 
-function callRoutes(options: ResolvedOptions, { callMs }: SealedTimes): RouteTable {
+function callRoutes(options: ResolvedOptions, { callMs, keepAliveMs }: SealedTimes): RouteTable {
   const common = { policy: POLICY, callMs }
   return new Map([
     ['/model', modelRoute(options, common)],
+    ...wireRoutes(options, keepAliveMs),
     ...options.tools.map((tool) => [`/tools/${tool.spec.name}`, toolRoute(tool, common)] as const),
   ])
 }

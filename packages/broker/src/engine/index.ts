@@ -17,12 +17,13 @@ export type {
 } from './body-table/request-table.ts'
 export { rewriteRequest } from './body-table/rewrite-request.ts'
 export { schemaRule } from './body-table/schema-table.ts'
-export { type CallEvent, type CallReason, CallRecord } from './call/call-event.ts'
+export { type CallEvent, type CallReason, CallRecord, type CallUsage } from './call/call-event.ts'
 export { type CallSignal, type CallSignalSources, linkCallSignal, raceSignal } from './call/call-signal.ts'
 export { spendCredential } from './call/credential.ts'
-export type { BrokerAnswer, BrokerHandler, BrokerRequest } from './call/exchange.ts'
-export { jsonBytes } from './call/guest-answer.ts'
+export type { AnswerStream, BrokerAnswer, BrokerHandler, BrokerRequest } from './call/exchange.ts'
+export { type ErrorShape, jsonBytes } from './call/guest-answer.ts'
 export { type CallEngine, handleCall } from './call/handle-call.ts'
+export { PassedAnswer, type PassedStream } from './call/passed-answer.ts'
 export { parseObject, type ReadBodyOptions, readBody } from './call/read-body.ts'
 export { CallRefusal, type RefusalDetail } from './call/refusal.ts'
 export { type HeadPolicy, type RequestHead, SEALED_HEADERS } from './call/request-head.ts'
@@ -36,7 +37,8 @@ export {
   UnixListener,
 } from './listener/unix-listener.ts'
 export { handleWebRequest } from './listener/web-adapter.ts'
-export { carriesSecret } from './reflection/scan-json.ts'
+export { carriesSecret, textCarries } from './reflection/scan-json.ts'
+export { STREAM_LIMITS, type StreamLimits } from './stream/event-answer.ts'
 export { localSchema, schemaProblem } from './tool-schema.ts'
 export {
   type BoundTurn,
@@ -48,4 +50,15 @@ export {
 export { type DeskOptions, type DeskTurn, SealedDesk, type WorkerDesk } from './turn/worker-desk.ts'
 export { type WorkerRouteOptions, workerRoutes } from './turn/worker-routes.ts'
 export { type EndpointOrProblem, readEndpoint } from './upstream/endpoint.ts'
-export { forwardJson, sharedAgent, type UpstreamCall } from './upstream/forward.ts'
+export { forwardJson } from './upstream/forward.ts'
+export {
+  openUpstream,
+  sharedAgent,
+  type UpstreamAnswer,
+  type UpstreamCall,
+} from './upstream/open-upstream.ts'
+export { type PassOptions, passAnswer } from './upstream/pass-answer.ts'
+export { anthropicMessages } from './wire/anthropic.ts'
+export type { WireError, WireFamily } from './wire/family.ts'
+export { openAiChat } from './wire/openai-chat.ts'
+export { openAiResponses } from './wire/openai-responses.ts'

@@ -1,13 +1,16 @@
 import { limits } from '@sandbox/protocol'
-import type { CallEvent } from '../engine/call/call-event.ts'
 import { spendCredential } from '../engine/call/credential.ts'
 import { jsonBytes } from '../engine/call/guest-answer.ts'
+import { parseObject } from '../engine/call/read-body.ts'
 import { CallRefusal } from '../engine/call/refusal.ts'
 import type { HeadPolicy } from '../engine/call/request-head.ts'
 import type { AdmittedCall, CallRoute } from '../engine/call/route.ts'
-import { forwardJson, sharedAgent } from '../engine/upstream/forward.ts'
+import { forwardJson } from '../engine/upstream/forward.ts'
+import { sharedAgent } from '../engine/upstream/open-upstream.ts'
+import { openAiChat } from '../engine/wire/openai-chat.ts'
 import { normaliseChat } from '../model-input/openai-chat.ts'
 import type { ResolvedOptions } from '../options.ts'
+import { chooseUpstream } from '../upstream-choice.ts'
 
 /** `/model`: a Chat Completions call, rebuilt, with the credential of the turn's channel and speaker. */
 export function modelRoute(
@@ -28,11 +31,13 @@ export function modelRoute(
 /** The credential is asked for last: a payload that is refused spends none. */
 async function callModel(options: ResolvedOptions, call: AdmittedCall): Promise<unknown> {
   const { signal, record } = call
-  const chat = normaliseChat(call.body, options)
+  const body = parseObject(call.bytes)
+  const chosen = await chooseUpstream(options, call)
+  const { model, tokenLimitField, authSlot, chat: url } = chosen
+  const chat = normaliseChat(body, { model, tokenLimitField, maxOutputTokens: options.maxOutputTokens })
   if (!chat.ok) throw new CallRefusal('input_refused')
   record.droppedFields = chat.dropped
-  const { endpoint: url, apiKey: getter, authSlot } = options
-  const secret = await spendCredential(call, { getter, origin: url.origin })
+  const secret = await spendCredential(call, { getter: chosen.getterFor(url), origin: url.origin })
   const answer = await forwardJson({
     agent: sharedAgent(),
     url,
@@ -45,19 +50,6 @@ async function callModel(options: ResolvedOptions, call: AdmittedCall): Promise<
       record.upstreamStatus = status
     },
   })
-  record.usage = usageOf(answer.usage)
+  record.usage = openAiChat.usageOf(answer)
   return answer
-}
-
-function usageOf(usage: unknown): CallEvent['usage'] {
-  if (typeof usage !== 'object' || usage === null) return undefined
-  const { prompt_tokens, completion_tokens } = usage as Record<string, unknown>
-  return {
-    ...(isCount(prompt_tokens) ? { inputTokens: prompt_tokens } : {}),
-    ...(isCount(completion_tokens) ? { outputTokens: completion_tokens } : {}),
-  }
-}
-
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0
 }

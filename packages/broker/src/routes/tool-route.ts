@@ -1,6 +1,7 @@
 import { snapshotScope } from '@sandbox/credential-scope'
 import { limits } from '@sandbox/protocol'
 import { raceSignal } from '../engine/call/call-signal.ts'
+import { parseObject } from '../engine/call/read-body.ts'
 import { CallRefusal } from '../engine/call/refusal.ts'
 import type { HeadPolicy } from '../engine/call/request-head.ts'
 import type { AdmittedCall, CallRoute } from '../engine/call/route.ts'
@@ -24,9 +25,10 @@ export function toolRoute(
 }
 
 async function runTool(tool: ResolvedTool, call: AdmittedCall): Promise<unknown> {
+  const input = parseObject(call.bytes)
   const { channel, speaker } = snapshotScope(call.turn.scope)
   const context = Object.freeze({ channel, speaker, signal: call.signal })
-  const text: unknown = await raceSignal(execute(tool, call.body, context), call.signal)
+  const text: unknown = await raceSignal(execute(tool, input, context), call.signal)
   if (typeof text !== 'string') throw new CallRefusal('tool_failed')
   return { text }
 }

@@ -22,8 +22,12 @@ export type CallReason =
   | 'upstream_network'
   | 'upstream_redirect'
   | 'upstream_status'
+  | 'upstream_error'
   | 'upstream_invalid'
   | 'reflection'
+  | 'route_closed'
+  | 'revoked'
+  | 'endpoint_invalid'
   | 'tool_failed'
   | 'timeout'
   | 'aborted'
@@ -41,6 +45,18 @@ export type WorkerReason =
   | 'turn_taken'
   | 'turn_unknown'
   | 'result_refused'
+
+/** Tokens of one call as the upstream counted them. What it did not tell is absent. */
+export interface CallUsage {
+  readonly inputTokens?: number
+  readonly outputTokens?: number
+  /** Part of the input that came from the provider's cache, as the family counts it. */
+  readonly cachedTokens?: number
+  /** Part of the input that was written to the provider's cache. */
+  readonly cacheWriteTokens?: number
+  /** Part of the output that was reasoning. */
+  readonly reasoningTokens?: number
+}
 
 /** What kind of route a call went to. */
 export type CallRoute = 'model' | 'tool' | 'mcp' | 'worker' | 'unknown'
@@ -67,12 +83,13 @@ export interface CallEvent {
   readonly requestBytes: number
   readonly answerBytes: number
   readonly durationMs: number
+  /** From the call's start to the first byte of its answer's body; absent when there was none. */
+  readonly firstByteMs?: number
   /** Names of request fields that were dropped. */
   readonly droppedFields: readonly string[]
   /** Which credential was used, as a fingerprint that means nothing outside this process. */
   readonly fingerprint?: string
-  /** Tokens as the upstream counted them. */
-  readonly usage?: { readonly inputTokens?: number; readonly outputTokens?: number }
+  readonly usage?: CallUsage
 }
 
 /** The turn of a call, as far as its event needs it. */
@@ -89,15 +106,21 @@ export class CallRecord {
   name: string | undefined
   turn: EventTurn | undefined
   requestBytes = 0
+  answerBytes = 0
   upstreamStatus: number | undefined
   droppedFields: readonly string[] = []
   fingerprint: string | undefined
-  usage: CallEvent['usage'] | undefined
+  usage: CallUsage | undefined
+  #firstByteMs: number | undefined
+
+  /** Notes that the first byte of the answer's body is there. Later calls change nothing. */
+  started(): void {
+    this.#firstByteMs ??= performance.now() - this.#startedMs
+  }
 
   /** The event of the ended call. */
-  toEvent(end: { status: number; reason: CallReason; answerBytes: number }): CallEvent {
-    const { callId, route, name, turn, requestBytes, upstreamStatus, droppedFields, fingerprint, usage } =
-      this
+  toEvent(end: { status: number; reason: CallReason }): CallEvent {
+    const { callId, route, name, turn, upstreamStatus, droppedFields, fingerprint, usage } = this
     return {
       callId,
       ...(turn === undefined ? {} : { turnId: turn.turnId, scope: turn.scope }),
@@ -105,8 +128,10 @@ export class CallRecord {
       ...(name === undefined ? {} : { name }),
       ...end,
       ...(upstreamStatus === undefined ? {} : { upstreamStatus }),
-      requestBytes,
+      requestBytes: this.requestBytes,
+      answerBytes: this.answerBytes,
       durationMs: performance.now() - this.#startedMs,
+      ...(this.#firstByteMs === undefined ? {} : { firstByteMs: this.#firstByteMs }),
       droppedFields,
       ...(fingerprint === undefined ? {} : { fingerprint }),
       ...(usage === undefined ? {} : { usage }),

@@ -1,7 +1,7 @@
 import { CallRefusal } from './refusal.ts'
 
 /** Why a call's signal fired. */
-type Cause = 'turn_over' | 'aborted' | 'timeout'
+type Cause = 'turn_over' | 'revoked' | 'aborted' | 'timeout'
 
 /** One signal for one call: its turn, its guest and its time together. */
 export interface CallSignal {
@@ -35,7 +35,7 @@ export function linkCallSignal({ turn, guest, limitMs }: CallSignalSources): Cal
     detach()
     control.abort(new CallRefusal(reason))
   }
-  const onTurn = () => end('turn_over')
+  const onTurn = () => end(causeOf(turn?.reason))
   const onGuest = () => end('aborted')
   const timer = limitMs === undefined ? undefined : setTimeout(() => end('timeout'), limitMs)
   const detach = () => {
@@ -52,6 +52,11 @@ export function linkCallSignal({ turn, guest, limitMs }: CallSignalSources): Cal
     refusal: () => (cause === undefined ? undefined : new CallRefusal(cause)),
     detach,
   }
+}
+
+/** A turn that is over, or one that may make no more calls. */
+function causeOf(reason: unknown): Cause {
+  return reason instanceof CallRefusal && reason.reason === 'revoked' ? 'revoked' : 'turn_over'
 }
 
 /**

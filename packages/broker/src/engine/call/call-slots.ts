@@ -1,3 +1,9 @@
+/**
+ * Which of a turn's two lines a call stands in: `single` for short calls one after another, `parallel` for those of
+ * clients that make several at once and read for long.
+ */
+export type CallLane = 'single' | 'parallel'
+
 /** Gives a slot back. Idempotent. */
 export type LeaveSlot = () => void
 

@@ -14,12 +14,15 @@ export interface BrokerRequest {
   readonly signal: AbortSignal
 }
 
+/** A body that is not there yet as a whole; read once. Leaving its loop early ends what makes it. */
+export type AnswerStream = AsyncIterable<Uint8Array>
+
 /** What the guest gets. */
 export interface BrokerAnswer {
   readonly status: number
   /** Without framing headers: those are the listener's. */
   readonly headers: Readonly<Record<string, string>>
-  readonly body: Uint8Array
+  readonly body: Uint8Array | AnswerStream
   /** When it fires before the body went out, the connection is closed instead. */
   readonly signal?: AbortSignal
   /**

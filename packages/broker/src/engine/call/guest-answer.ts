@@ -1,4 +1,5 @@
 import { protocolMismatch } from '@sandbox/protocol'
+import type { WireError } from '../wire/family.ts'
 import type { CallReason } from './call-event.ts'
 import type { CallRefusal } from './refusal.ts'
 
@@ -52,8 +53,16 @@ const REFUSALS: Readonly<Record<Exclude<CallReason, 'ok'>, RefusalRow>> = {
   upstream_network: { ...upstream, retry: true },
   upstream_redirect: upstream,
   upstream_status: upstream,
+  upstream_error: upstream,
   upstream_invalid: { ...upstream, retry: true },
   reflection: failed,
+  route_closed: {
+    status: 403,
+    code: 'route_closed',
+    message: 'This route is closed for the rest of the turn.',
+  },
+  revoked: { status: 403, code: 'revoked', message: 'This turn may make no more calls.' },
+  endpoint_invalid: failed,
   tool_failed: { status: 502, code: 'tool_failed', message: 'The tool failed.' },
   timeout: { status: 502, code: 'timeout', message: 'The call took too long.', retry: true },
   internal: failed,
@@ -75,6 +84,12 @@ export interface GuestAnswer {
   readonly body: Uint8Array
 }
 
+/** Puts a refusal into the shape that a route's clients read. */
+export type ErrorShape = (error: WireError) => object
+
+/** `{ "error": { "code", "message" } }`. */
+const shortShape: ErrorShape = ({ code, message }) => ({ error: { code, message } })
+
 const encoder = new TextEncoder()
 const JSON_HEADERS: Readonly<Record<string, string>> = { 'content-type': 'application/json' }
 
@@ -83,19 +98,32 @@ export function successAnswer(body: Uint8Array): GuestAnswer {
   return { status: 200, headers: JSON_HEADERS, body }
 }
 
-/** The answer of a refused or failed call: `{ "error": { "code", "message" } }`. */
-export function refusalAnswer(refusal: CallRefusal): GuestAnswer {
-  const row = REFUSALS[refusal.reason]
-  const message = refusal.reason === 'protocol_mismatch' ? mismatchText(refusal) : row.message
-  const retry = refusal.retry ?? row.retry ?? false
+/** A refusal as the guest may know it. */
+export function wireError(refusal: CallRefusal): WireError {
+  const { status, code } = REFUSALS[refusal.reason]
+  return { status, code, message: messageOf(refusal) }
+}
+
+/** What the guest reads in place of an upstream's own words about a failure. */
+export function upstreamError(status: number): WireError {
+  if (status === 401 || status === 403) {
+    return { status, code: 'upstream_refused', message: 'The upstream service did not accept this call.' }
+  }
+  return { status, code: upstream.code, message: upstream.message }
+}
+
+/** The answer of a refused or failed call; `shape` omitted = `{ "error": { "code", "message" } }`. */
+export function refusalAnswer(refusal: CallRefusal, shape: ErrorShape = shortShape): GuestAnswer {
+  const error = wireError(refusal)
+  const retry = refusal.retry ?? REFUSALS[refusal.reason].retry ?? false
   return {
-    status: row.status,
+    status: error.status,
     headers: {
       ...JSON_HEADERS,
       ...(retry ? {} : { 'x-should-retry': 'false' }),
       ...(refusal.reason === 'busy' ? { 'retry-after': '1' } : {}),
     },
-    body: jsonBytes({ error: { code: row.code, message } }),
+    body: jsonBytes(shape(error)),
   }
 }
 
@@ -104,6 +132,11 @@ export function jsonBytes(value: unknown): Uint8Array {
   return encoder.encode(JSON.stringify(value))
 }
 
-function mismatchText(refusal: CallRefusal): string {
-  return protocolMismatch(refusal.protocol ?? 'unknown')
+function messageOf(refusal: CallRefusal): string {
+  const { message } = REFUSALS[refusal.reason]
+  if (refusal.reason === 'protocol_mismatch') return protocolMismatch(refusal.protocol ?? 'unknown')
+  if (refusal.problem !== undefined) return `${message} ${refusal.problem}`
+  return refusal.limitBytes === undefined
+    ? message
+    : `${message} At most ${refusal.limitBytes} bytes are taken.`
 }

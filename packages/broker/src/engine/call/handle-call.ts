@@ -1,12 +1,13 @@
 import { TURN_NONCE_HEADER } from '@sandbox/protocol'
 import { carriesSecret } from '../reflection/scan-json.ts'
 import type { Turn, TurnBinding } from '../turn/turn-binding.ts'
-import { type CallEvent, CallRecord } from './call-event.ts'
+import { type CallEvent, type CallReason, CallRecord } from './call-event.ts'
 import { type CallSignal, type CallSignalSources, linkCallSignal } from './call-signal.ts'
 import type { LeaveSlot } from './call-slots.ts'
-import type { BrokerAnswer, BrokerRequest } from './exchange.ts'
-import { type GuestAnswer, jsonBytes, refusalAnswer, successAnswer } from './guest-answer.ts'
-import { parseObject, readBody } from './read-body.ts'
+import type { AnswerStream, BrokerAnswer, BrokerRequest } from './exchange.ts'
+import { type ErrorShape, type GuestAnswer, jsonBytes, refusalAnswer, successAnswer } from './guest-answer.ts'
+import { PassedAnswer } from './passed-answer.ts'
+import { readBody } from './read-body.ts'
 import { CallRefusal } from './refusal.ts'
 import {
   checkHeaderNames,
@@ -14,6 +15,7 @@ import {
   checkMethod,
   checkPlaceholder,
   type HeadPolicy,
+  type RequestHead,
   readHead,
 } from './request-head.ts'
 import type { CallRoute, RouteTable } from './route.ts'
@@ -41,18 +43,20 @@ interface Held {
 export async function handleCall(engine: CallEngine, request: BrokerRequest): Promise<BrokerAnswer> {
   const record = new CallRecord()
   const held: Held = {}
-  const answer = (reason: CallEvent['reason'], guest: GuestAnswer) =>
+  const answer = (reason: Ending, guest: GuestAnswer | PassedAnswer) =>
     toAnswer({ engine, record, held }, reason, guest)
+  let shape: ErrorShape | undefined
   try {
     const head = readHead(request)
     const route = engine.routes.get(head.path)
     const policy = route?.policy ?? engine.fallback
     record.route = route?.kind ?? 'unknown'
     record.name = route?.name
+    if (route?.kind !== 'worker') shape = route?.errorShape
     checkMethod(head, policy)
     checkHeaderNames(head, policy)
     checkPlaceholder(head, policy)
-    checkHost(head)
+    checkHost(head, policy)
     if (route === undefined) throw new CallRefusal('not_found')
     if (route.kind === 'worker') {
       const { signal } = hold(held, { guest: request.signal, limitMs: route.callMs })
@@ -60,23 +64,38 @@ export async function handleCall(engine: CallEngine, request: BrokerRequest): Pr
     }
     const turn = engine.turns.admit(head.headers.get(TURN_NONCE_HEADER))
     record.turn = turn
-    const { signal } = hold(held, { turn: turn.signal, guest: request.signal, limitMs: route.callMs })
-    held.leave = await turn.enterCall(signal)
-    const { contentLength } = head
-    const bytes = await readBody({
-      body: request.body,
-      contentLength,
-      limitBytes: route.requestBytes,
-      signal,
+    turn.checkOpen(route.kind)
+    const { signal } = hold(held, {
+      turn: turn.signal,
+      guest: request.signal,
+      ...(route.callMs !== undefined && { limitMs: route.callMs }),
     })
-    record.requestBytes = bytes.byteLength
-    const value = await route.run({ turn, body: parseObject(bytes), signal, record })
+    held.leave = await turn.enterCall(signal, route.lane)
+    const value = await route.run({
+      turn,
+      bytes: await readCall(request, { head, route, record, signal }),
+      signal,
+      record,
+    })
     signal.throwIfAborted()
+    if (value instanceof PassedAnswer) return answer(value, value)
     return answer('ok', successAnswer(guestBytes(value, route, turn)))
   } catch (error) {
     const refusal = held.linked?.refusal() ?? toRefusal(error)
-    return answer(refusal.reason, refusalAnswer(refusal))
+    return answer(refusal.reason, refusalAnswer(refusal, shape))
   }
+}
+
+async function readCall(
+  { body }: BrokerRequest,
+  call: { head: RequestHead; route: CallRoute; record: CallRecord; signal: AbortSignal },
+): Promise<Uint8Array> {
+  const { head, route, record, signal } = call
+  const { requestBytes: limitBytes, idleMs } = route
+  const { contentLength } = head
+  const bytes = await readBody({ body, contentLength, limitBytes, ...(idleMs && { idleMs }), signal })
+  record.requestBytes = bytes.byteLength
+  return bytes
 }
 
 function hold(held: Held, sources: CallSignalSources): CallSignal {
@@ -96,31 +115,52 @@ function toRefusal(error: unknown): CallRefusal {
   return error instanceof CallRefusal ? error : new CallRefusal('internal', { cause: error })
 }
 
+/** Why a call ended; an answer that is still on its way says so when it is asked. */
+type Ending = CallReason | { readonly reason: CallReason }
+
 function toAnswer(
   { engine, record, held }: { engine: CallEngine; record: CallRecord; held: Held },
-  reason: CallEvent['reason'],
-  guest: GuestAnswer,
+  ending: Ending,
+  guest: GuestAnswer | PassedAnswer,
 ): BrokerAnswer {
+  const reason = () => (typeof ending === 'string' ? ending : ending.reason)
+  const refused = typeof ending === 'string' && ending !== 'ok'
+  const body = counted(guest.body, record)
   let open = true
   return {
-    ...guest,
+    status: guest.status,
+    headers: guest.headers,
+    body,
     // A refusal is sent even though, and often because, the signal has fired.
-    ...(held.linked === undefined || reason !== 'ok' ? {} : { signal: held.linked.signal }),
+    ...(held.linked === undefined || refused ? {} : { signal: held.linked.signal }),
     ended: (sent) => {
       if (!open) return
       open = false
       held.leave?.()
       // A refusal keeps its reason, also when nobody waited for the answer.
-      const cut = sent || reason !== 'ok' ? undefined : held.linked?.refusal()
+      const cut = sent || refused ? undefined : held.linked?.refusal()
       held.linked?.detach()
-      void report(engine, record.toEvent(endOf(guest, cut?.reason ?? reason, sent)))
+      if (body instanceof Uint8Array && sent) record.answerBytes = body.byteLength
+      const status = sent || record.answerBytes > 0 ? guest.status : 0
+      const last = cut?.reason ?? reason()
+      void report(engine, record.toEvent({ status, reason: last === 'ok' && !sent ? 'aborted' : last }))
     },
   }
 }
 
-function endOf(guest: GuestAnswer, reason: CallEvent['reason'], sent: boolean) {
-  if (sent) return { status: guest.status, reason, answerBytes: guest.body.byteLength }
-  return { status: 0, reason: reason === 'ok' ? ('aborted' as const) : reason, answerBytes: 0 }
+/** Notes when the first byte is there, and of a stream how much went out. */
+function counted(body: Uint8Array | AnswerStream, record: CallRecord): Uint8Array | AnswerStream {
+  if (!(body instanceof Uint8Array)) return countedStream(body, record)
+  record.started()
+  return body
+}
+
+async function* countedStream(body: AnswerStream, record: CallRecord): AnswerStream {
+  for await (const chunk of body) {
+    record.started()
+    record.answerBytes += chunk.byteLength
+    yield chunk
+  }
 }
 
 /** A broken observer breaks no call, and no host. */

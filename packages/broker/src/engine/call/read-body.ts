@@ -8,27 +8,30 @@ export interface ReadBodyOptions {
   /** As announced, in bytes. */
   readonly contentLength: number | undefined
   readonly limitBytes: number
+  /** Longest silence in milliseconds; omitted = as long as the signal allows. */
+  readonly idleMs?: number
   readonly signal: AbortSignal
 }
 
 /**
  * Reads a body into memory, never more of it than the limit. An announced length over the limit is refused
  * before the first byte.
- * @throws CallRefusal `body_too_large`; `body_invalid` when the body broke off or has another length than
+ * @throws CallRefusal `body_too_large`; `timeout` after too long a silence; `body_invalid` when the body broke off or has another length than
  * announced. Rejects with the signal's reason when that fires.
  */
 export async function readBody(options: ReadBodyOptions): Promise<Uint8Array> {
-  const { body, contentLength, limitBytes, signal } = options
-  if (contentLength !== undefined && contentLength > limitBytes) throw new CallRefusal('body_too_large')
+  const { body, contentLength, limitBytes, idleMs, signal } = options
+  const tooLarge = () => new CallRefusal('body_too_large', { limitBytes })
+  if (contentLength !== undefined && contentLength > limitBytes) throw tooLarge()
   const chunks: Uint8Array[] = []
   let size = 0
   const reader = body[Symbol.asyncIterator]()
   try {
     for (;;) {
-      const next = await raceSignal(readChunk(reader), signal)
+      const next = await raceSignal(soon(readChunk(reader), idleMs), signal)
       if (next === undefined) break
       size += next.byteLength
-      if (size > limitBytes) throw new CallRefusal('body_too_large')
+      if (size > limitBytes) throw tooLarge()
       chunks.push(next)
     }
   } finally {
@@ -37,6 +40,14 @@ export async function readBody(options: ReadBodyOptions): Promise<Uint8Array> {
   }
   if (contentLength !== undefined && contentLength !== size) throw new CallRefusal('body_invalid')
   return chunks.length === 1 ? (chunks[0] as Uint8Array) : Buffer.concat(chunks, size)
+}
+
+function soon<T>(chunk: Promise<T>, idleMs: number | undefined): Promise<T> {
+  if (idleMs === undefined) return chunk
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new CallRefusal('timeout')), idleMs)
+    chunk.then(resolve, reject).finally(() => clearTimeout(timer))
+  })
 }
 
 async function readChunk(reader: AsyncIterator<Uint8Array>): Promise<Uint8Array | undefined> {

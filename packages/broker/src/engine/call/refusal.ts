@@ -6,6 +6,10 @@ export interface RefusalDetail extends ErrorOptions {
   readonly retry?: boolean
   /** The worker's protocol version, for `protocol_mismatch`. */
   readonly protocol?: number
+  /** What is wrong with the input, in our words and without a value of it, for `input_refused`. */
+  readonly problem?: string
+  /** The limit in bytes, for `body_too_large`. */
+  readonly limitBytes?: number
 }
 
 /** Ends a call with a reason. Thrown inside the broker only; its `cause` stays on the host. */
@@ -14,11 +18,15 @@ export class CallRefusal extends Error {
   readonly reason: Exclude<CallReason, 'ok'>
   readonly retry: boolean | undefined
   readonly protocol: number | undefined
+  readonly problem: string | undefined
+  readonly limitBytes: number | undefined
 
   constructor(reason: Exclude<CallReason, 'ok'>, detail: RefusalDetail = {}) {
     super(reason, detail)
     this.reason = reason
     this.retry = detail.retry
     this.protocol = detail.protocol
+    this.problem = detail.problem
+    this.limitBytes = detail.limitBytes
   }
 }

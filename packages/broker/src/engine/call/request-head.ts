@@ -1,4 +1,4 @@
-import { BROKER_HOST } from '@sandbox/protocol'
+import { BROKER_HOST, TURN_NONCE_HEADER } from '@sandbox/protocol'
 import type { BrokerRequest } from './exchange.ts'
 import { CallRefusal } from './refusal.ts'
 
@@ -65,8 +65,12 @@ export const SEALED_HEADERS: readonly string[] = [
 /** Which requests a route takes. */
 export interface HeadPolicy {
   readonly method: 'GET' | 'POST'
-  /** Names in lower case; any other is refused, and so is a second one of the same name. */
-  readonly headers: ReadonlySet<string>
+  /**
+   * Names in lower case; any other is refused, and so is a second one of the same name. `any` is for clients that
+   * we do not write: unknown headers and credentials are ignored, what concerns the connection is not. Whatever
+   * it says, no header of a guest is forwarded.
+   */
+  readonly headers: ReadonlySet<string> | 'any'
   /** The placeholder that the worker holds in place of a credential. */
   readonly placeholder: string
 }
@@ -76,24 +80,51 @@ export function checkMethod(head: RequestHead, policy: HeadPolicy): void {
   if (head.method !== policy.method || !head.bare) throw new CallRefusal('not_found')
 }
 
-/** SB-07: only listed header names, each once. */
+/** SB-07: only listed header names, each once. Or any, but for those that are about the connection. */
 export function checkHeaderNames(head: RequestHead, policy: HeadPolicy): void {
+  if (policy.headers === 'any') {
+    checkConnection(head)
+    return
+  }
   if (head.repeated.size > 0) throw new CallRefusal('header_refused')
   for (const name of head.headers.keys()) {
     if (!policy.headers.has(name)) throw new CallRefusal('header_refused')
   }
 }
 
-/** SB-08: no credential but the placeholder. */
+const ONCE = ['connection', 'content-length', 'content-type', 'transfer-encoding', TURN_NONCE_HEADER]
+const HOP_BY_HOP = ['expect', 'http2-settings', 'proxy-connection', 'te', 'trailer', 'upgrade']
+const KEEPS_OR_CLOSES = /^\s*(keep-alive|close)\s*$/i
+
+/** RFC 9110 section 7.6.1 and RFC 9112 section 6: one body, of one length, on one connection. */
+function checkConnection({ headers, repeated }: RequestHead): void {
+  const connection = headers.get('connection') ?? 'keep-alive'
+  const transfer = headers.get('transfer-encoding')
+  const framed =
+    transfer === undefined || (transfer.toLowerCase() === 'chunked' && !headers.has('content-length'))
+  const good =
+    framed &&
+    KEEPS_OR_CLOSES.test(connection) &&
+    (headers.get('content-encoding') ?? 'identity') === 'identity' &&
+    !ONCE.some((name) => repeated.has(name)) &&
+    !HOP_BY_HOP.some((name) => headers.has(name))
+  if (!good) throw new CallRefusal('header_refused')
+}
+
+/** SB-08: no credential but the placeholder. Where any header may come, any credential is ignored. */
 export function checkPlaceholder(head: RequestHead, policy: HeadPolicy): void {
+  if (policy.headers === 'any') return
   const given = head.headers.get('authorization')
   if (given !== undefined && given !== `Bearer ${policy.placeholder}`) {
     throw new CallRefusal('credential_refused')
   }
 }
 
-/** SB-09: no host but `broker`. */
-export function checkHost(head: RequestHead): void {
+const LOOPBACK = /^(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?$/
+
+/** SB-09: no host but `broker`. Behind a forwarder in the container, a loopback address too. */
+export function checkHost(head: RequestHead, policy: HeadPolicy): void {
   const given = head.headers.get('host')
-  if (given !== undefined && given !== BROKER_HOST) throw new CallRefusal('host_refused')
+  if (given === undefined || given === BROKER_HOST) return
+  if (policy.headers !== 'any' || !LOOPBACK.test(given)) throw new CallRefusal('host_refused')
 }

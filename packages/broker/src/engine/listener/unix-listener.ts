@@ -12,12 +12,12 @@ export interface ListenerLimits {
   readonly connections: number
   /** From a request's first byte, or from the connection's start, to the end of its head. */
   readonly headersMs: number
-  /** From the head of a request to the end of its answer. */
-  readonly requestMs: number
+  /** How long an answer waits for a guest that does not read. Bodies and calls are timed by who reads them. */
+  readonly drainMs: number
 }
 
-/** What a sealed worker's listener allows. `requestMs` is the longest call and a grace: the call ends first. */
-export const LISTENER_LIMITS: ListenerLimits = { connections: 16, headersMs: 10_000, requestMs: 65_000 }
+/** What a worker's listener allows. */
+export const LISTENER_LIMITS: ListenerLimits = { connections: 16, headersMs: 10_000, drainMs: 30_000 }
 
 const MAX_HEAD_BYTES = 16 * 1024
 
@@ -44,7 +44,7 @@ export class UnixListener {
     this.#limits = limits
     this.#adapter = new NodeAdapter({
       handler,
-      requestMs: limits.requestMs,
+      drainMs: limits.drainMs,
       onIdle: (socket) => {
         if (this.#stopping) socket.destroy()
       },
@@ -54,7 +54,7 @@ export class UnixListener {
       requireHostHeader: false,
       maxHeaderSize: MAX_HEAD_BYTES,
       headersTimeout: limits.headersMs,
-      requestTimeout: limits.requestMs,
+      requestTimeout: 0,
       connectionsCheckingInterval: Math.max(50, Math.min(1000, limits.headersMs / 4)),
       // The socket has one user, and a connection less would save nothing.
       keepAliveTimeout: 0,

@@ -1,11 +1,16 @@
 import { limits } from '@sandbox/protocol'
 
+/** What looks for secrets in text. */
+export interface TextMatcher {
+  matches(text: string): boolean
+}
+
 /**
  * True when a decoded JSON value carries a secret in a key or in a string, in any form that the matcher knows.
  * Strings that hold JSON themselves, such as the arguments of a tool call, are searched unescaped too. Nesting
  * deeper than 64 counts as a hit, so that depth hides nothing; nothing recurses.
  */
-export function carriesSecret(value: unknown, matcher: { matches(text: string): boolean }): boolean {
+export function carriesSecret(value: unknown, matcher: TextMatcher): boolean {
   const open: (readonly [unknown, number])[] = [[value, 1]]
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const [node, depth] = next
@@ -23,7 +28,11 @@ export function carriesSecret(value: unknown, matcher: { matches(text: string): 
   return false
 }
 
-function textCarries(text: string, matcher: { matches(text: string): boolean }): boolean {
+/**
+ * True when text carries a secret, as it stands or unescaped, as often as there is something to unescape. JSON
+ * text may be given as a whole: that finds keys, values and JSON inside of strings, and a key that comes twice.
+ */
+export function textCarries(text: string, matcher: TextMatcher): boolean {
   let current = text
   for (;;) {
     if (matcher.matches(current)) return true
@@ -43,7 +52,8 @@ const SHORT: ReadonlyMap<string, string> = new Map([
   ['t', '\t'],
 ])
 
-function unescaped(text: string): string {
+/** Replaces the escapes of JSON text, one level of them. */
+export function unescaped(text: string): string {
   return text.replace(ESCAPE, (_, code: string | undefined, char: string | undefined) =>
     code === undefined
       ? (SHORT.get(char ?? '') ?? char ?? '')

@@ -6,7 +6,7 @@ import {
   type SecretMatcher,
   snapshotScope,
 } from '@sandbox/credential-scope'
-import { CallSlots, type LeaveSlot } from '../call/call-slots.ts'
+import { type CallLane, CallSlots, type LeaveSlot } from '../call/call-slots.ts'
 import { CallRefusal } from '../call/refusal.ts'
 import { BrokerError } from '../errors.ts'
 
@@ -19,6 +19,11 @@ export interface BoundTurn {
   readonly scope: SandboxCredentialScope
   /** Ends the turn: calls in flight are aborted, later ones get 410. Idempotent; never throws. */
   release(): void
+  /**
+   * Takes back the right to call: calls in flight are aborted, later ones get 403. The turn itself goes on, and
+   * its worker may still report. Idempotent; never throws.
+   */
+  revoke(): void
 }
 
 /** What `bind` takes. */
@@ -37,11 +42,16 @@ export interface TurnInput {
 /** What each turn of a broker may do. */
 export interface TurnLimits {
   readonly maxCalls: number
-  /** Calls in flight at once. */
+  /** Calls in flight at once, on the line for calls one after another. */
   readonly concurrent: number
-  /** Calls that may wait for one in flight. */
+  /** Calls that may wait in either line. */
   readonly queued: number
+  /** Calls in flight at once on the line for several. Omitted = 4. */
+  readonly parallel?: number
 }
+
+/** How many ids of a turn are remembered. */
+const MOST_IDS = 256
 
 /** A bound turn as the call pipeline sees it: identity, budget, slots, and the secrets that it has used. */
 export class Turn implements BoundTurn {
@@ -49,18 +59,23 @@ export class Turn implements BoundTurn {
   readonly nonce = randomBytes(32).toString('hex')
   readonly scope: SandboxCredentialScope
   readonly #control = new AbortController()
-  readonly #slots: CallSlots
+  readonly #slots: Readonly<Record<CallLane, CallSlots>>
   readonly #secrets = new Map<string, Secret>()
   readonly #outer: AbortSignal
   readonly #onOuter = () => this.release()
   #callsLeft: number
   #matcher: SecretMatcher | undefined
+  readonly #closed = new Set<string>()
+  readonly #created = new Set<string>()
 
   constructor(input: TurnInput, limits: TurnLimits) {
     this.turnId = input.turnId
     this.scope = snapshotScope(input.context)
     this.#callsLeft = limits.maxCalls
-    this.#slots = new CallSlots(limits)
+    this.#slots = {
+      single: new CallSlots(limits),
+      parallel: new CallSlots({ concurrent: limits.parallel ?? 4, queued: limits.queued }),
+    }
     this.#outer = input.signal
     this.#outer.addEventListener('abort', this.#onOuter)
     if (this.#outer.aborted) this.release()
@@ -76,16 +91,45 @@ export class Turn implements BoundTurn {
     this.#control.abort(new CallRefusal('turn_over'))
   }
 
+  revoke(): void {
+    this.#control.abort(new CallRefusal('revoked'))
+  }
+
+  /** Refuses later calls to routes of this kind. */
+  close(kind: string): void {
+    this.#closed.add(kind)
+  }
+
+  /**
+   * Whether calls to routes of this kind may go on.
+   * @throws CallRefusal `route_closed`
+   */
+  checkOpen(kind: string): void {
+    if (this.#closed.has(kind)) throw new CallRefusal('route_closed')
+  }
+
   /**
    * Spends one call of the budget and takes a slot, waiting in line for it if need be. A full line spends
    * nothing; a call that leaves the line has spent its unit.
    * @throws CallRefusal `busy`, `budget_spent`. Rejects with the signal's reason when that fires.
    */
-  async enterCall(signal: AbortSignal): Promise<LeaveSlot> {
-    if (this.#slots.full) throw new CallRefusal('busy')
+  async enterCall(signal: AbortSignal, lane: CallLane = 'single'): Promise<LeaveSlot> {
+    const slots = this.#slots[lane]
+    if (slots.full) throw new CallRefusal('busy')
     if (this.#callsLeft === 0) throw new CallRefusal('budget_spent')
     this.#callsLeft -= 1
-    return this.#slots.enter(signal)
+    return slots.enter(signal)
+  }
+
+  /** Remembers the id of a thing that the provider made for this turn. The oldest of many is forgotten. */
+  noteCreated(id: string): void {
+    this.#created.add(id)
+    if (this.#created.size > MOST_IDS) this.#created.delete(this.#created.values().next().value as string)
+  }
+
+  /** Whether the provider made the thing of this id for this turn. */
+  created(id: string): boolean {
+    return this.#created.has(id)
   }
 
   /** Keeps a secret that this turn spends, so that no later answer of the turn carries it. */
@@ -144,14 +188,14 @@ export class TurnBinding {
 
   /**
    * The turn that a call belongs to: by its nonce, never by what happens to be bound.
-   * @throws CallRefusal `nonce_refused`, `turn_over`
+   * @throws CallRefusal `nonce_refused`, `turn_over`, `revoked`
    */
   admit(nonce: string | undefined): Turn {
     const turn = this.#turn
     if (turn === undefined) throw new CallRefusal('turn_over')
     const free = nonce === undefined && !this.#needsNonce
     if (!free && !sameText(nonce ?? '', turn.nonce)) throw new CallRefusal('nonce_refused')
-    if (turn.signal.aborted) throw new CallRefusal('turn_over')
+    if (turn.signal.aborted) throw turn.signal.reason
     return turn
   }
 

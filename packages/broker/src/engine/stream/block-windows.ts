@@ -1,0 +1,68 @@
+import type { SecretMatcher } from '@sandbox/credential-scope'
+import { CallRefusal } from '../call/refusal.ts'
+import type { DeltaText } from '../wire/family.ts'
+import { JsonUnescape } from './json-unescape.ts'
+
+/** Decision 18: an ending shorter than this many characters of a secret holds nothing back. */
+const HOLD_FROM = 8
+const MOST_BLOCKS = 4096
+
+type Scan = ReturnType<SecretMatcher['stream']>
+
+/** The text of one block so far, as much of it as may still turn out to be the beginning of a secret. */
+interface Window {
+  readonly plain: Scan
+  /** For a block that is JSON text: what is written in it. */
+  readonly decoded: { readonly unescape: JsonUnescape; readonly scan: Scan } | undefined
+}
+
+const encoder = new TextEncoder()
+
+/** Follows the text of every block across its deltas, so that a secret that is spelled out in pieces is found. */
+export class BlockWindows {
+  readonly #matcher: SecretMatcher
+  readonly #windows = new Map<string, Window>()
+  readonly #held = new Set<string>()
+
+  constructor(matcher: SecretMatcher) {
+    this.#matcher = matcher
+  }
+
+  /** Whether the text of some block ends in what may become a secret. */
+  get holding(): boolean {
+    return this.#held.size > 0
+  }
+
+  /**
+   * Adds a piece; true when it completes a secret.
+   * @throws CallRefusal `upstream_invalid` for more blocks than any answer has.
+   */
+  push({ block, text, deeper }: DeltaText): boolean {
+    const window = this.#windows.get(block) ?? this.#open(block, deeper)
+    window.plain.push(encoder.encode(text))
+    window.decoded?.scan.push(encoder.encode(window.decoded.unescape.push(text)))
+    if (window.plain.held + (window.decoded?.scan.held ?? 0) > 0) this.#held.add(block)
+    else this.#held.delete(block)
+    return window.plain.hit || window.decoded?.scan.hit === true
+  }
+
+  /** Forgets the blocks whose names start so: nothing is added to them any more. */
+  close(prefix: string): void {
+    for (const block of this.#windows.keys()) {
+      if (!block.startsWith(prefix)) continue
+      this.#windows.delete(block)
+      this.#held.delete(block)
+    }
+  }
+
+  #open(block: string, deeper: boolean): Window {
+    if (this.#windows.size === MOST_BLOCKS) throw new CallRefusal('upstream_invalid', { retry: false })
+    const scan = () => this.#matcher.stream({ holdFromBytes: HOLD_FROM })
+    const window = {
+      plain: scan(),
+      decoded: deeper ? { unescape: new JsonUnescape(), scan: scan() } : undefined,
+    }
+    this.#windows.set(block, window)
+    return window
+  }
+}

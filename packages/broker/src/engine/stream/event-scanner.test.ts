@@ -1,0 +1,241 @@
+import { createSecretMatcher, Secret } from '@sandbox/credential-scope'
+import { encodingsOf } from '@sandbox/testing'
+import { describe, expect, test } from 'vitest'
+import { anthropicMessages } from '../wire/anthropic.ts'
+import type { WireFamily } from '../wire/family.ts'
+import { openAiChat } from '../wire/openai-chat.ts'
+import { openAiResponses } from '../wire/openai-responses.ts'
+import { EventReader } from './event-reader.ts'
+import { EventScanner } from './event-scanner.ts'
+
+const TOKEN = 'sk-proj-0123456789+/=&"<abcdef>'
+const MATCHER = createSecretMatcher([new Secret({ token: TOKEN, origin: 'https://api.example' })])
+
+interface Passed {
+  /** The texts that went out, event by event: how many events after each push. */
+  readonly counts: number[]
+  readonly out: string
+  readonly hit: boolean
+}
+
+/** Pushes events, given as the objects in their data, and notes when what went out. */
+function scan(family: WireFamily, events: readonly (object | string)[], usageAsked = true): Passed {
+  const reader = new EventReader({ eventBytes: 1 << 20 })
+  const scanner = new EventScanner({
+    matcher: MATCHER,
+    family: family.follow(),
+    usageAsked,
+    onUsage: () => {},
+    onCreated: () => {},
+  })
+  const counts: number[] = []
+  let out = ''
+  for (const event of events) {
+    const text = typeof event === 'string' ? event : JSON.stringify(event)
+    try {
+      for (const read of reader.push(Buffer.from(`data: ${text}\n\n`))) {
+        const passed = scanner.push(read)
+        counts.push(passed.length)
+        out += Buffer.concat(passed).toString()
+      }
+    } catch (error) {
+      expect(error).toMatchObject({ reason: 'reflection' })
+      return { counts, out, hit: true }
+    }
+  }
+  out += Buffer.concat(scanner.release()).toString()
+  return { counts, out, hit: false }
+}
+
+const text = (content: string, index = 0) => ({ choices: [{ index, delta: { content } }] })
+const args = (piece: string, index = 0) => ({
+  choices: [{ index: 0, delta: { tool_calls: [{ index, function: { arguments: piece } }] } }],
+})
+const spelled = (whole: string, make: (piece: string) => object, step = 1) =>
+  Array.from({ length: Math.ceil(whole.length / step) }, (_, at) =>
+    make(whole.slice(at * step, at * step + step)),
+  )
+
+/** How a piece of text travels in each family, by kind. */
+const KINDS: [name: string, family: WireFamily, make: (piece: string) => object, deeper: boolean][] = [
+  ['chat text', openAiChat, text, false],
+  [
+    'chat reasoning',
+    openAiChat,
+    (piece) => ({ choices: [{ index: 0, delta: { reasoning_content: piece } }] }),
+    false,
+  ],
+  ['chat arguments', openAiChat, args, true],
+  [
+    'responses text',
+    openAiResponses,
+    (delta) => ({
+      type: 'response.output_text.delta',
+      item_id: 'm',
+      output_index: 0,
+      content_index: 0,
+      delta,
+    }),
+    false,
+  ],
+  [
+    'responses arguments',
+    openAiResponses,
+    (delta) => ({ type: 'response.function_call_arguments.delta', item_id: 'f', output_index: 0, delta }),
+    true,
+  ],
+  [
+    'anthropic text',
+    anthropicMessages,
+    (piece) => ({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: piece } }),
+    false,
+  ],
+  [
+    'anthropic thinking',
+    anthropicMessages,
+    (piece) => ({
+      type: 'content_block_delta',
+      index: 0,
+      delta: { type: 'thinking_delta', thinking: piece },
+    }),
+    false,
+  ],
+  [
+    'anthropic arguments',
+    anthropicMessages,
+    (piece) => ({
+      type: 'content_block_delta',
+      index: 0,
+      delta: { type: 'input_json_delta', partial_json: piece },
+    }),
+    true,
+  ],
+]
+
+describe('W-18 and T35 a secret that is spelled out [reflect:stopped]', () => {
+  test.each(KINDS)('%s, in pieces of any size, before it is complete', (_, family, make) => {
+    for (const step of [1, 2, 3, 17, 1000]) {
+      const { hit, out } = scan(family, spelled(`well: ${TOKEN}!`, make, step))
+      expect(hit, `step ${step}`).toBe(true)
+      // Seven characters of it may be known by then, and the event that would have been the eighth is not out.
+      expect(readable(out)).not.toContain(TOKEN.slice(0, 8))
+    }
+  })
+  test.each(KINDS)('%s, in every encoding', (_, family, make) => {
+    for (const [name, bytes] of encodingsOf(TOKEN)) {
+      if (name === 'utf16le' || name.startsWith('base64')) continue
+      expect(scan(family, spelled(bytes.toString('latin1'), make, 3)).hit, name).toBe(true)
+    }
+    for (const code of ['base64', 'base64url'] as const) {
+      for (const before of ['', 'x', 'xx', 'Bearer ']) {
+        const longer = Buffer.from(`${before}${TOKEN}, and so on`).toString(code)
+        expect(scan(family, spelled(longer, make, 3)).hit, `${code} after ${before}`).toBe(true)
+      }
+    }
+  })
+  test.each(KINDS.filter(([, , , deeper]) => deeper))(
+    'W-17 %s, escaped as JSON text writes it, one level deeper',
+    (_, family, make) => {
+      const mixed = [...TOKEN].map((char, at) =>
+        at % 2 === 0
+          ? `\\u00${char.charCodeAt(0).toString(16).padStart(2, '0')}`
+          : JSON.stringify(char).slice(1, -1),
+      )
+      for (const step of [1, 2, 5, 7]) {
+        expect(scan(family, spelled(`{"a":"${mixed.join('')}"}`, make, step)).hit).toBe(true)
+      }
+    },
+  )
+  test('blocks that take turns are followed apart', () => {
+    const events = [...TOKEN].flatMap((char) => [text(char, 0), text('x', 1)])
+    expect(scan(openAiChat, events).hit).toBe(true)
+    const halves = [text(TOKEN.slice(0, 15), 0), text(TOKEN.slice(15), 1)]
+    expect(scan(openAiChat, halves).hit).toBe(false)
+  })
+})
+
+describe('W-17 one event that carries it [reflect:stopped]', () => {
+  const half = TOKEN.length >> 1
+  const escaped = JSON.stringify(TOKEN).replaceAll('-', '\\u002d')
+  test.each<[what: string, data: string]>([
+    ['a value', JSON.stringify({ x: [{ y: TOKEN }] })],
+    ['a key', JSON.stringify({ [TOKEN]: 1 })],
+    ['an escaped value', `{"x":${escaped}}`],
+    ['an escaped key', `{${escaped}:1}`],
+    ['a key that comes twice, of which readers keep the last', `{"x":${escaped},"x":"harmless"}`],
+    ['JSON in a string', JSON.stringify({ x: JSON.stringify({ y: TOKEN }).replaceAll('-', '\\u002d') })],
+    ['what is no JSON', `Bearer ${TOKEN}`],
+    ['broken JSON', `{"x":${escaped}`],
+    [
+      'a value after its block was followed for a while',
+      JSON.stringify(text(`a${TOKEN.slice(0, half)}${TOKEN.slice(half)}`)),
+    ],
+  ])('%s', (_, data) => {
+    expect(scan(openAiChat, [text('a'), data])).toMatchObject({ hit: true, counts: [1] })
+  })
+  test('the name of an event', () => {
+    const reader = new EventReader({ eventBytes: 1000 })
+    const [event] = reader.push(Buffer.from(`event: ${TOKEN}\ndata: {}\n\n`))
+    const scanner = new EventScanner({
+      matcher: MATCHER,
+      family: openAiChat.follow(),
+      usageAsked: true,
+      onUsage: () => {},
+      onCreated: () => {},
+    })
+    expect(() => event && scanner.push(event)).toThrow('reflection')
+  })
+})
+
+describe('W-16 and decision 18 what waits', () => {
+  test.each(KINDS)('%s: nothing, while no secret is in sight', (_, family, make) => {
+    const events = spelled('Keys begin with sk-proj, as sk-pro jects do; s, sk, sk- and sk-p too.', make)
+    expect(new Set(scan(family, events).counts)).toEqual(new Set([1]))
+  })
+  test.each(KINDS)('%s: from eight characters on, until it turns out to be none', (_, family, make) => {
+    const events = ['a sk-proj', '-', '012', 'x', 'y'].map((piece) => make(piece))
+    const { counts, out, hit } = scan(family, events)
+    expect({ counts, hit }).toEqual({ counts: [1, 0, 0, 3, 1], hit: false })
+    expect(out.match(/data: /g)).toHaveLength(5)
+  })
+  test('other blocks stay behind it, in order', () => {
+    const { counts, out } = scan(openAiChat, [text('sk-proj-'), text('other', 1), text('!'), text('z')])
+    expect(counts).toEqual([0, 0, 3, 1])
+    expect(out.indexOf('sk-proj-')).toBeLessThan(out.indexOf('other'))
+  })
+  test.each<[string, WireFamily, object[]]>([
+    ['a finish reason', openAiChat, [{ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] }]],
+    ['[DONE]', openAiChat, ['[DONE]' as unknown as object]],
+  ])('%s ends the wait', (_, family, end) => {
+    expect(scan(family, [text('sk-proj-'), ...end]).counts).toEqual([0, 2])
+  })
+  test('the end of its block ends the wait, in the other families too', () => {
+    const anthropic = [
+      { type: 'content_block_delta', index: 3, delta: { type: 'text_delta', text: 'sk-proj-' } },
+      { type: 'content_block_stop', index: 3 },
+    ]
+    expect(scan(anthropicMessages, anthropic).counts).toEqual([0, 2])
+    const ids = { item_id: 'm', output_index: 0, content_index: 0 }
+    const responses = [
+      { type: 'response.output_text.delta', ...ids, delta: 'sk-proj-' },
+      { type: 'response.output_text.done', ...ids, text: 'sk-proj-' },
+    ]
+    expect(scan(openAiResponses, responses).counts).toEqual([0, 2])
+  })
+  test('what was asked for by the host alone does not reach the guest', () => {
+    const usage = { choices: [], usage: { prompt_tokens: 1, completion_tokens: 2 } }
+    expect(scan(openAiChat, [text('a'), usage], false).counts).toEqual([1, 0])
+    expect(scan(openAiChat, [text('a'), usage], true).counts).toEqual([1, 1])
+  })
+})
+
+/** All texts of events in one string, as somebody reads them who puts the pieces together. */
+function readable(out: string): string {
+  return [
+    ...out.matchAll(
+      /"(?:content|reasoning_content|arguments|delta|text|thinking|partial_json)":"((?:[^"\\]|\\.)*)"/g,
+    ),
+  ]
+    .map(([, piece]) => JSON.parse(`"${piece}"`) as string)
+    .join('')
+}

@@ -1,0 +1,60 @@
+import type { CallUsage } from '../call/call-event.ts'
+import type { DeltaText, FamilyEvent, FamilyStream, Reading, WireError, WireFamily } from './family.ts'
+import { openAiError } from './openai-error.ts'
+import { deltaTexts, eventBytes, isObject, objectAt, usageFrom } from './reading.ts'
+
+/** Chat Completions. A stream ends with `[DONE]`, or once every choice has a finish reason. */
+export const openAiChat: WireFamily = {
+  name: 'openai-chat',
+  errorBody: openAiError,
+  usageOf: (answer) => chatUsage(answer),
+  follow: () => new ChatStream(),
+}
+
+class ChatStream implements FamilyStream {
+  readonly #open = new Set<number>()
+  #choices = 0
+
+  read({ data, value }: FamilyEvent): Reading {
+    if (data === '[DONE]') return { end: 'ended' }
+    if (value === undefined) return {}
+    if (isObject(value.error) || typeof value.error === 'string') return { failed: true, end: 'finished' }
+    const deltas: DeltaText[] = []
+    const closes: string[] = []
+    for (const choice of Array.isArray(value.choices) ? value.choices : []) {
+      if (!isObject(choice) || !Number.isInteger(choice.index)) continue
+      const index = choice.index as number
+      if (!this.#open.has(index)) this.#choices += 1
+      this.#open.add(index)
+      deltas.push(...deltaTexts(choice.delta, `${index}`))
+      if (choice.finish_reason !== null && choice.finish_reason !== undefined) {
+        this.#open.delete(index)
+        closes.push(`${index}.`)
+      }
+    }
+    const usage = chatUsage(value)
+    const usageOnly = usage !== undefined && Array.isArray(value.choices) && value.choices.length === 0
+    const finished = this.#choices > 0 && this.#open.size === 0
+    return {
+      deltas,
+      closes,
+      ...(usage && { usage, usageOnly }),
+      ...(finished && { end: 'finished' as const }),
+    }
+  }
+
+  failure(error: WireError): Uint8Array {
+    return eventBytes(openAiError(error))
+  }
+}
+
+function chatUsage(value: Readonly<Record<string, unknown>>): CallUsage | undefined {
+  const usage = objectAt(value, 'usage')
+  return usageFrom({
+    inputTokens: usage?.prompt_tokens,
+    outputTokens: usage?.completion_tokens,
+    cachedTokens: objectAt(usage, 'prompt_tokens_details')?.cached_tokens,
+    cacheWriteTokens: undefined,
+    reasoningTokens: objectAt(usage, 'completion_tokens_details')?.reasoning_tokens,
+  })
+}

@@ -1,0 +1,82 @@
+import type { CallUsage } from '../call/call-event.ts'
+import type { FamilyEvent, FamilyStream, Reading, WireError, WireFamily } from './family.ts'
+import { openAiError } from './openai-error.ts'
+import { deltaTexts, eventBytes, objectAt, usageFrom } from './reading.ts'
+
+type JsonObject = Readonly<Record<string, unknown>>
+
+/** Responses. A stream ends with `response.completed`, `response.incomplete`, `response.failed` or `error`. */
+export const openAiResponses: WireFamily = {
+  name: 'openai-responses',
+  errorBody: openAiError,
+  usageOf: (answer) => responseUsage(answer),
+  createdBy: ({ id }) => id,
+  follow: () => new ResponseStream(),
+}
+
+const ENDS: ReadonlySet<unknown> = new Set([
+  'response.completed',
+  'response.incomplete',
+  'response.failed',
+  'error',
+])
+const FAILS: ReadonlySet<unknown> = new Set(['response.failed', 'error'])
+const JSON_TEXT = /arguments|input|code/
+
+class ResponseStream implements FamilyStream {
+  #created: JsonObject | undefined
+  #sequence = -1
+
+  read({ type: named, value }: FamilyEvent): Reading {
+    if (value === undefined) return {}
+    const type = typeof value.type === 'string' ? value.type : named
+    if (Number.isSafeInteger(value.sequence_number)) this.#sequence = value.sequence_number as number
+    const response = objectAt(value, 'response')
+    if (type === 'response.created') this.#created = response
+    const usage = response && responseUsage(response)
+    return {
+      ...(type.endsWith('.delta') && { deltas: deltasOf(type, value) }),
+      ...(type.endsWith('.done') && { closes: [`${blockOf(type.slice(0, -5), value)}#`] }),
+      ...(type === 'response.created' && typeof response?.id === 'string' && { created: response.id }),
+      ...(usage && { usage }),
+      ...(FAILS.has(type) && { failed: true }),
+      ...(ENDS.has(type) && { end: 'ended' as const }),
+    }
+  }
+
+  /** Clients ignore a bare `error` once a response was created. */
+  failure(error: WireError): Uint8Array {
+    const { code, message } = error
+    const sequence_number = this.#sequence + 1
+    if (this.#created === undefined) {
+      return eventBytes({ type: 'error', code, message, param: null, sequence_number }, 'error')
+    }
+    const { id, object, created_at, model } = this.#created
+    const response = { id, object, created_at, status: 'failed', error: { code, message }, model, output: [] }
+    return eventBytes({ type: 'response.failed', sequence_number, response }, 'response.failed')
+  }
+}
+
+function deltasOf(type: string, value: JsonObject) {
+  const kind = type.slice(0, -6)
+  const block = `${blockOf(kind, value)}#`
+  return deltaTexts(value.delta, block).map((delta) =>
+    JSON_TEXT.test(kind) ? { ...delta, deeper: true } : delta,
+  )
+}
+
+function blockOf(kind: string, value: JsonObject): string {
+  const at = [value.item_id, value.output_index, value.content_index, value.summary_index]
+  return [kind, ...at].map((part) => String(part ?? '').slice(0, 128)).join('|')
+}
+
+function responseUsage(response: JsonObject): CallUsage | undefined {
+  const usage = objectAt(response, 'usage')
+  return usageFrom({
+    inputTokens: usage?.input_tokens,
+    outputTokens: usage?.output_tokens,
+    cachedTokens: objectAt(usage, 'input_tokens_details')?.cached_tokens,
+    cacheWriteTokens: undefined,
+    reasoningTokens: objectAt(usage, 'output_tokens_details')?.reasoning_tokens,
+  })
+}

@@ -1,0 +1,73 @@
+import type { CallUsage } from '../call/call-event.ts'
+import type { DeltaText } from './family.ts'
+
+type JsonObject = Readonly<Record<string, unknown>>
+
+/** `value[key]` when both are objects. */
+export function objectAt(value: unknown, key: string): JsonObject | undefined {
+  const found = isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined
+  return isObject(found) ? found : undefined
+}
+
+/** Whether a value is an object and no array. */
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** Names and kinds, which never continue. */
+const WHOLE: ReadonlySet<string> = new Set(['id', 'role', 'type', 'index', 'call_id', 'item_id'])
+/** JSON text, in pieces. */
+const JSON_TEXT: ReadonlySet<string> = new Set(['arguments', 'partial_json', 'input'])
+const DEPTH = 8
+
+/**
+ * Every text in a delta, each with the name of its block: the path to it, with an `index` field in place of the
+ * position where there is one. So a field that nobody has heard of yet is followed too.
+ */
+export function deltaTexts(delta: unknown, block: string): DeltaText[] {
+  const found: DeltaText[] = []
+  collect(found, delta, { block, key: '', depth: 0 })
+  return found
+}
+
+function collect(
+  found: DeltaText[],
+  node: unknown,
+  at: { readonly block: string; readonly key: string; readonly depth: number },
+): void {
+  if (typeof node === 'string') {
+    if (node !== '') found.push({ block: at.block, text: node, deeper: JSON_TEXT.has(at.key) })
+    return
+  }
+  if (typeof node !== 'object' || node === null || at.depth === DEPTH) return
+  const depth = at.depth + 1
+  if (Array.isArray(node)) {
+    for (const [index, item] of node.entries()) {
+      const own = isObject(item) ? item.index : undefined
+      collect(found, item, {
+        block: `${at.block}[${Number.isInteger(own) ? own : index}]`,
+        key: at.key,
+        depth,
+      })
+    }
+    return
+  }
+  for (const [key, item] of Object.entries(node)) {
+    if (!WHOLE.has(key)) collect(found, item, { block: `${at.block}.${key}`, key, depth })
+  }
+}
+
+/** Token counts, from the fields that are counts. Absent when there are none. */
+export function usageFrom(counts: Readonly<Record<keyof CallUsage, unknown>>): CallUsage | undefined {
+  const usage = Object.entries(counts).filter(
+    ([, value]) => Number.isSafeInteger(value) && (value as number) >= 0,
+  )
+  return usage.length === 0 ? undefined : (Object.fromEntries(usage) as CallUsage)
+}
+
+const encoder = new TextEncoder()
+
+/** An event, ready to send. */
+export function eventBytes(data: object, type?: string): Uint8Array {
+  return encoder.encode(`${type === undefined ? '' : `event: ${type}\n`}data: ${JSON.stringify(data)}\n\n`)
+}
