@@ -2,6 +2,7 @@ export type {
   ArrayRule,
   ClosedObject,
   FieldRule,
+  HostRule,
   HostValue,
   NumberRule,
   ObjectRule,

@@ -1,4 +1,4 @@
-import { decodeStart, decodeString } from '../json/decode-string.ts'
+import { decodeStart } from '../json/decode-string.ts'
 import { type JsonReader, type Token, token } from '../json/json-reader.ts'
 import type { NumberRule, RequestHost, StringRule, ValueRule } from './request-table.ts'
 
@@ -59,15 +59,16 @@ function numberProblem(value: number, rule: NumberRule): string | undefined {
 }
 
 function stringProblem(reader: JsonReader, rule: StringRule, host: RequestHost): string | undefined {
-  const { bytes, escaped } = reader
-  const start = reader.start + 1
-  const end = reader.end - 1
-  const size = end - start
+  const { start, end } = reader
+  const size = end - start - 2
   if (rule.maxBytes !== undefined && size > rule.maxBytes) return `is longer than ${rule.maxBytes} bytes`
-  if (rule.start !== undefined && !rule.start.test(decodeStart(bytes, start, end, START_CHARS)))
+  if (
+    rule.start !== undefined &&
+    !rule.start.test(decodeStart(reader.bytes, start + 1, end - 1, START_CHARS))
+  )
     return `does not start as ${rule.start.source}`
   if (rule.oneOf === undefined && rule.pattern === undefined && rule.owned === undefined) return undefined
-  const text = size > DECODED_BYTES ? undefined : decodeString(bytes, start, end, escaped)
+  const text = size > DECODED_BYTES ? undefined : reader.text(start, end, reader.escaped)
   if (rule.oneOf !== undefined && (text === undefined || !rule.oneOf.includes(text)))
     return `is none of ${rule.oneOf.join(', ')}`
   if (rule.pattern !== undefined && (text === undefined || !rule.pattern.test(text)))

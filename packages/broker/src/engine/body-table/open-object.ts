@@ -1,6 +1,5 @@
-import { decodeString } from '../json/decode-string.ts'
 import { type Edit, editedParts, orderEdits } from '../json/json-edits.ts'
-import { type Token, token } from '../json/json-reader.ts'
+import { type JsonReader, type Token, token } from '../json/json-reader.ts'
 import { DECODED_BYTES } from './check-scalar.ts'
 import type { ClosedObject, FieldRule, ObjectRule, RequestFacts, RequestHost } from './request-table.ts'
 import { TableProblem } from './table-problem.ts'
@@ -12,13 +11,15 @@ export interface Member {
   valueStart: number
   end: number
   kind: Token
+  /** Of a string: whether it has escapes. */
+  escaped: boolean
   rule: FieldRule
   cut: boolean
 }
 
 /** What objects of one walk share. */
 export interface WalkState {
-  readonly bytes: Buffer
+  readonly reader: JsonReader
   readonly host: RequestHost
   readonly edits: Edit[]
   readonly facts: { -readonly [K in keyof RequestFacts]?: RequestFacts[K] }
@@ -33,7 +34,7 @@ export class OpenObject implements ClosedObject {
   readonly #state: WalkState
   readonly #start: number
   readonly #firstEdit: number
-  readonly #added = new Map<string, Uint8Array>()
+  #added: Map<string, Uint8Array> | undefined
   #end = 0
 
   constructor(rule: ObjectRule, start: number, state: WalkState) {
@@ -56,14 +57,14 @@ export class OpenObject implements ClosedObject {
   }
 
   /** Runs the checks of the whole object, then sets `fields`. `end` is the offset after its closing brace. */
-  close(end: number, fields: Readonly<Record<string, unknown>> = {}): void {
+  close(end: number, fields?: Readonly<Record<string, unknown>>): void {
     this.#end = end
     const { required, variants, close } = this.rule
     if (required !== undefined) this.#require(required)
     if (variants !== undefined) this.#choose(variants)
     close?.(this)
-    for (const [name, value] of Object.entries(fields)) this.set(name, value)
-    this.#state.edits.push(...this.#ownEdits())
+    if (fields !== undefined) for (const [name, value] of Object.entries(fields)) this.set(name, value)
+    if (this.#isTouched()) this.#state.edits.push(...this.#ownEdits())
   }
 
   has(name: string): boolean {
@@ -74,10 +75,9 @@ export class OpenObject implements ClosedObject {
     const member = this.#find(name)
     if (member === undefined || member.end - member.valueStart > DECODED_BYTES) return undefined
     const { kind, valueStart, end } = member
-    if (kind === token.string) return decodeString(this.#state.bytes, valueStart + 1, end - 1, true)
-    return kind >= token.number
-      ? JSON.parse(this.#state.bytes.toString('latin1', valueStart, end))
-      : undefined
+    const { reader } = this.#state
+    if (kind === token.string) return reader.text(valueStart, end, member.escaped)
+    return kind >= token.number ? JSON.parse(reader.bytes.toString('latin1', valueStart, end)) : undefined
   }
 
   drop(name: string): void {
@@ -91,14 +91,17 @@ export class OpenObject implements ClosedObject {
     const bytes = Buffer.from(JSON.stringify(value))
     const member = this.#find(name)
     if (member !== undefined) this.write(member, bytes)
-    else this.#added.set(name, bytes)
+    else {
+      this.#added ??= new Map()
+      this.#added.set(name, bytes)
+    }
   }
 
   text(): string {
-    const { bytes, edits } = this.#state
+    const { reader, edits } = this.#state
     const span = { start: this.#start, end: this.#end }
     const own = orderEdits([...edits.slice(this.#firstEdit), ...this.#ownEdits()])
-    return Buffer.concat([...editedParts(bytes, own, span)]).toString()
+    return Buffer.concat([...editedParts(reader.bytes, own, span)]).toString()
   }
 
   refuse(problem: string, name = ''): never {
@@ -108,13 +111,14 @@ export class OpenObject implements ClosedObject {
   /** Writes over the value of a field that ended, unless it is the same. */
   write(member: Member, bytes: Uint8Array): void {
     const { valueStart, end, name } = member
-    if (this.#state.bytes.subarray(valueStart, end).equals(bytes)) return
+    if (this.#state.reader.bytes.subarray(valueStart, end).equals(bytes)) return
     this.#state.edits.push({ start: valueStart, end, bytes })
     this.#state.report(name)
   }
 
   #find(name: string): Member | undefined {
-    return this.members.find((member) => member.name === name && !member.cut)
+    for (const member of this.members) if (member.name === name && !member.cut) return member
+    return undefined
   }
 
   #require(names: readonly string[]): void {
@@ -134,6 +138,12 @@ export class OpenObject implements ClosedObject {
     }
   }
 
+  #isTouched(): boolean {
+    if (this.#added !== undefined) return true
+    for (const member of this.members) if (member.cut) return true
+    return false
+  }
+
   /** What is cut and added among the direct fields. A comma goes with each cut field, and comes with each new one. */
   #ownEdits(): Edit[] {
     const { members } = this
@@ -150,7 +160,7 @@ export class OpenObject implements ClosedObject {
     })
     const last = members.at(-1)?.end ?? this.#start + 1
     if (from !== undefined) edits.push({ start: from, end: last })
-    if (this.#added.size > 0) {
+    if (this.#added !== undefined) {
       const fields = [...this.#added].map(([name, value]) => `${JSON.stringify(name)}:${Buffer.from(value)}`)
       edits.push({ start: last, end: last, bytes: Buffer.from((kept ? ',' : '') + fields.join(',')) })
     }

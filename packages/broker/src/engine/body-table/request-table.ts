@@ -47,12 +47,12 @@ export type HostValue = 'model' | 'maxOutputTokens'
  * is written over it. `cap`: a whole number from 1 to the host's value stays, anything else becomes the host's.
  * Else the value is checked.
  */
-export type FieldRule =
-  | 'keep'
-  | 'drop'
-  | { readonly set: HostValue }
-  | { readonly cap: HostValue }
-  | ValueRule
+export type FieldRule = 'keep' | 'drop' | HostRule | ValueRule
+
+/** A field that the host gives its value, or its upper limit. */
+export type HostRule =
+  | { readonly set: HostValue; readonly cap?: never }
+  | { readonly cap: HostValue; readonly set?: never }
 
 /** What a value may be, by its JSON type. A type that is not listed is not admitted. */
 export interface ValueRule {
@@ -66,6 +66,8 @@ export interface ValueRule {
   readonly otherwise?: 'refuse' | 'drop'
   /** Why it is not admitted, for the refusal: `must be inline: a data: URL`. */
   readonly problem?: string
+  readonly set?: never
+  readonly cap?: never
 }
 
 /** Which numbers pass. */

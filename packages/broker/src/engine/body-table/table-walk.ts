@@ -43,7 +43,7 @@ export class TableWalk {
     this.#host = host
     this.#body = { object: table.body }
     const { edits, facts } = this
-    this.#state = { bytes: this.reader.bytes, host, edits, facts, report: (name) => this.#report(name) }
+    this.#state = { reader: this.reader, host, edits, facts, report: (name) => this.#report(name) }
   }
 
   /** Goes on for about so many bytes; false when the body has ended. Throws a problem of the JSON or the table. */
@@ -90,6 +90,7 @@ export class TableWalk {
       valueStart: start,
       end: start,
       kind: token.null,
+      escaped: false,
       rule: kept ? 'keep' : rule,
       cut: false,
     }
@@ -102,9 +103,9 @@ export class TableWalk {
     const open = this.#open.at(-1)
     const container = found === token.objectStart || found === token.arrayStart
     const rule = this.#rule(open, found)
-    if (typeof rule === 'object' && !('set' in rule || 'cap' in rule)) {
-      const inner = found === token.objectStart ? rule.object : rule.array
-      if (container && inner !== undefined) {
+    if (typeof rule === 'object' && rule.set === undefined && rule.cap === undefined) {
+      const inner = container ? (found === token.objectStart ? rule.object : rule.array) : undefined
+      if (inner !== undefined) {
         this.#open.push(
           'fields' in inner ? new OpenObject(inner, reader.start, this.#state) : { rule: inner, items: 0 },
         )
@@ -174,9 +175,10 @@ export class TableWalk {
     const member = open.members.at(-1) as Member
     const { rule } = member
     member.end = this.reader.end
+    member.escaped = this.reader.escaped
     if (typeof rule !== 'object') return
-    if ('set' in rule) open.write(member, this.#hostValue(rule.set))
-    else if ('cap' in rule && !this.#isWithin(member, this.#host[rule.cap]))
+    if (rule.set !== undefined) open.write(member, this.#hostValue(rule.set))
+    else if (rule.cap !== undefined && !this.#isWithin(member, this.#host[rule.cap]))
       open.write(member, this.#hostValue(rule.cap))
   }
 

@@ -3,6 +3,7 @@ import { limits } from '@sandbox/protocol'
 import { numberEnd } from './json-number.ts'
 import { JsonProblem } from './json-problem.ts'
 import { OpenNames } from './open-names.ts'
+import { ShortStrings } from './short-strings.ts'
 import { StringRuns } from './string-run.ts'
 
 /** What {@link JsonReader.next} found. */
@@ -41,12 +42,6 @@ const expect = {
 } as const
 type Expect = (typeof expect)[keyof typeof expect]
 
-const LITERALS: readonly (readonly [text: string, token: Token])[] = [
-  ['true', token.true],
-  ['false', token.false],
-  ['null', token.null],
-]
-
 /**
  * Reads one JSON text (RFC 8259) piece by piece, by offsets: nothing is built but the names of fields. Stricter
  * than `JSON.parse` in three points: a name may stand once per object, nesting ends at 64 levels, and at most
@@ -63,7 +58,8 @@ export class JsonReader {
   /** The last name, decoded. */
   name = ''
   readonly #runs: StringRuns
-  readonly #names: OpenNames
+  readonly #names = new OpenNames()
+  readonly #strings: ShortStrings
   /** Per open container: whether it is an object. */
   readonly #objects: boolean[] = []
   #expect: Expect = expect.value
@@ -76,7 +72,7 @@ export class JsonReader {
   constructor(bytes: Uint8Array) {
     this.bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     this.#runs = new StringRuns(this.bytes)
-    this.#names = new OpenNames(this.bytes)
+    this.#strings = new ShortStrings(this.bytes)
   }
 
   /** Lets the reader go on for about so many bytes, which are checked to be UTF-8. */
@@ -112,6 +108,11 @@ export class JsonReader {
       default:
         throw this.#problem('something follows the JSON text')
     }
+  }
+
+  /** The decoded text of a string that was read: the offsets are those of the token. */
+  text(start: number, end: number, escaped: boolean): string {
+    return this.#strings.decode(start + 1, end - 1, escaped)
   }
 
   /** The next byte that is no white space, or -1 where the allowance ends. */
@@ -163,11 +164,16 @@ export class JsonReader {
       this.end = numberEnd(this.bytes, start)
       return token.number
     }
-    for (const [text, found] of LITERALS) {
-      this.end = start + text.length
-      if (this.bytes.toString('latin1', start, this.end) === text) return found
-    }
+    if (byte === 0x74 && this.#is('true', start)) return token.true
+    if (byte === 0x66 && this.#is('false', start)) return token.false
+    if (byte === 0x6e && this.#is('null', start)) return token.null
     throw this.#problem('a value is not JSON')
+  }
+
+  #is(literal: string, start: number): boolean {
+    for (let i = 1; i < literal.length; i++) if (this.bytes[start + i] !== literal.charCodeAt(i)) return false
+    this.end = start + literal.length
+    return true
   }
 
   #key(byte: number): Token {
@@ -197,7 +203,7 @@ export class JsonReader {
       this.#afterValue()
       return token.string
     }
-    this.name = this.#names.decode(this.start + 1, at, this.escaped)
+    this.name = this.#strings.decode(this.start + 1, at, this.escaped)
     const problem = this.#names.add(this.name)
     if (problem !== undefined) throw new JsonProblem(problem, this.start)
     this.#expect = expect.colon
