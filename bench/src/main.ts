@@ -17,6 +17,11 @@ const benches: Record<string, Bench> = {
     about: 'the matcher, the key file and the scopes: one core, in this process',
     load: () => import('./credential-scope.ts'),
   },
+  json: {
+    about:
+      'request bodies held against a table: time against JSON.parse and JSON.stringify, event loop blocks',
+    load: () => import('./json.ts'),
+  },
 }
 
 const usage = () =>
