@@ -84,6 +84,17 @@ export class Guest implements Disposable {
     }
   }
 
+  /** Resolves with all that was received once it holds this text, or once the connection closed. */
+  async until(text: string): Promise<string> {
+    for (;;) {
+      const received = this.received.toString()
+      if (this.#over || received.includes(text)) return received
+      await new Promise<void>((wake) => {
+        this.#wake = wake
+      })
+    }
+  }
+
   async call(request: GuestRequest): Promise<GuestAnswer> {
     this.send(request)
     const answer = await this.answer()
