@@ -20,6 +20,7 @@ test('guard E sees a promise without a test, a test of an unknown promise, and a
   tree.write(PROMISES_FILE, list('secret:not-there', 'worker:gone', 'worker:gone'))
   tree.write('packages/broker/src/a.test.ts', cite('worker:gone') + cite('secret:nowhere'))
   tree.write('packages/broker/src/a.ts', '// [secret:not-there] in a source is no test\n')
+  tree.write('packages/broker/src/b.test.ts', '  // [secret:not-there] in a comment is no title\n')
   expect(checkPromises(tree.root).map((one) => `${one.where} ${one.problem}`)).toEqual([
     'docs/security.md worker:gone stands there twice',
     'docs/security.md no test’s title cites [secret:not-there]',

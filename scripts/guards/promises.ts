@@ -43,7 +43,7 @@ interface Citation {
   readonly where: string
 }
 
-/** Citations stand in titles of tests: on a line that opens a `test`, an `it` or a `describe`, or just below. */
+/** Citations stand in titles of tests. A line of comment cites nothing. */
 function citations(root: string): Citation[] {
   const dirs = [...TABLE.map((row) => row.dir), 'test']
   const tests = dirs.flatMap((dir) => typeScriptFiles(root, dir)).filter(isTestPath)
@@ -51,7 +51,10 @@ function citations(root: string): Citation[] {
     readFileSync(join(root, path), 'utf8')
       .split('\n')
       .flatMap((line, index) =>
-        [...line.matchAll(CITATION)].map((match) => ({ id: match[1] ?? '', where: `${path}:${index + 1}` })),
+        [...(/^\s*(\/\/|\/?\*)/.test(line) ? '' : line).matchAll(CITATION)].map((match) => ({
+          id: match[1] ?? '',
+          where: `${path}:${index + 1}`,
+        })),
       ),
   )
 }
