@@ -1,11 +1,11 @@
 import { type BrokerOptions, type CallEvent, openSealedBroker } from '@sandbox/broker'
 import { redact } from '@sandbox/credential-scope'
-import { createDockerDriver, createProcessDriver, type Driver } from '@sandbox/docker-worker'
+import { createDockerDriver, createProcessDriver, createWarmPool, type Driver } from '@sandbox/docker-worker'
 import { SandboxPluginError } from './errors.ts'
 import type { ChannelKey } from './host-contract.ts'
 import type { SandboxRuntimeOptions } from './options.ts'
 import { checkLargestTurn, resolveTurnPolicy } from './runtime/runtime-options.ts'
-import { SealedRuntime, type TurnReply } from './runtime/sealed-runtime.ts'
+import { SealedRuntime, type SealedRuntimePorts, type TurnReply } from './runtime/sealed-runtime.ts'
 import { openWorkspaceLayout, type WorkspaceLayout } from './runtime/workspace-layout.ts'
 
 /**
@@ -37,22 +37,11 @@ export class SandboxRuntime implements AsyncDisposable {
     let driver: Driver
     try {
       driver = makeDriver(options, layout)
+      this.#runtime = new SealedRuntime(portsOf(options, { layout, driver, broker }), policy)
     } catch (cause) {
       layout.close()
       throw cause
     }
-    const { onTurn, logger } = options
-    const openBroker = (onCall: (event: CallEvent) => void) =>
-      openSealedBroker({ ...broker, onCall: tellBoth(onCall, options.onCall) })
-    const ports = {
-      layout,
-      driver,
-      openBroker,
-      scrub: redact,
-      ...(onTurn && { onTurn }),
-      ...(logger && { logger }),
-    }
-    this.#runtime = new SealedRuntime(ports, policy)
     this.driver = Object.freeze({ kind: driver.kind, isolation: driver.isolation })
     this.runRoot = layout.runRoot
     this.workspaceRoot = layout.workspaceRoot
@@ -79,12 +68,31 @@ export class SandboxRuntime implements AsyncDisposable {
     return this.#runtime.runTurn(channel, speaker, text)
   }
 
+  /**
+   * Starts a worker for the channel's next turn in the background, so that the turn only has to be handed over. After
+   * a channel's first turn that happens by itself. What goes wrong is logged.
+   * @throws SandboxPluginError `input_invalid`
+   */
+  warm(channel: ChannelKey): void {
+    this.#runtime.warm(channel)
+  }
+
+  /** Removes the worker that waits for the channel's next turn. Resolves when it is gone; never rejects. */
+  cool(channel: ChannelKey): Promise<void> {
+    return this.#runtime.cool(channel)
+  }
+
+  /** The channels for which a worker waits. */
+  warmed(): ChannelKey[] {
+    return this.#runtime.warmed()
+  }
+
   /** The channel's next turn starts without history. Memory is kept. */
   startFresh(channel: ChannelKey): void {
     this.#runtime.startFresh(channel)
   }
 
-  /** Ends the channel's running turn. True when there was one that had no answer yet. */
+  /** Ends the channel's running turn, and removes the waiting worker. True when there was a turn without an answer yet. */
   stop(channel: ChannelKey): boolean {
     return this.#runtime.stop(channel)
   }
@@ -101,6 +109,22 @@ export class SandboxRuntime implements AsyncDisposable {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.dispose()
+  }
+}
+
+function portsOf(
+  options: SandboxRuntimeOptions,
+  { layout, driver, broker }: { layout: WorkspaceLayout; driver: Driver; broker: BrokerOptions },
+): SealedRuntimePorts {
+  const { onTurn, logger, warm = {} } = options
+  return {
+    layout,
+    driver,
+    openBroker: (onCall) => openSealedBroker({ ...broker, onCall: tellBoth(onCall, options.onCall) }),
+    openPool: (parts) => createWarmPool({ driver, ...parts, limits: warm === false ? { workers: 0 } : warm }),
+    scrub: redact,
+    ...(onTurn && { onTurn }),
+    ...(logger && { logger }),
   }
 }
 

@@ -1,6 +1,6 @@
 import type { BrokerOptions, CallEvent, HostTool } from '@sandbox/broker'
 import type { CredentialGetter } from '@sandbox/credential-scope'
-import type { Driver, WorkerLimits } from '@sandbox/docker-worker'
+import type { Driver, WarmLimits, WorkerLimits } from '@sandbox/docker-worker'
 import type { ChannelKey, HostLogger } from './host-contract.ts'
 import type { TurnEvent } from './runtime/turn-state.ts'
 
@@ -42,6 +42,11 @@ export interface SandboxRuntimeOptions {
   readonly engineSocket?: string
   /** What one worker of the docker driver may use. */
   readonly limits?: WorkerLimits
+  /**
+   * How many workers may wait for turns, and how long: `{ workers, memoryBytes, idleMs }`, default 8 workers, 128 MiB
+   * and 10 minutes. `false`: none waits, and every turn starts its own.
+   */
+  readonly warm?: WarmLimits | false
   /** `http:` for loopback hosts. */
   readonly allowHttp?: boolean
   readonly maxCalls?: number

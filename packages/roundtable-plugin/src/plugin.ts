@@ -4,7 +4,13 @@ import { sandboxClaim } from './claim/sandbox-claim.ts'
 import { DISCORD, discordCommands } from './commands/discord-commands.ts'
 import { sandboxCommands } from './commands/sandbox-commands.ts'
 import { SandboxRuntime } from './defaults.ts'
-import type { HostContext, SandboxContribution, SandboxPlugin, ServiceKey } from './host-contract.ts'
+import type {
+  ChannelKey,
+  HostContext,
+  SandboxContribution,
+  SandboxPlugin,
+  ServiceKey,
+} from './host-contract.ts'
 import type { SandboxOptions } from './options.ts'
 
 /** What the plugin provides to other plugins. */
@@ -46,7 +52,7 @@ async function setup(options: SandboxOptions, context: HostContext): Promise<San
     const channels = new SandboxChannelStore(store)
     services.provide(SANDBOX, { channels, runtime })
     const commands = sandboxCommands({
-      channels,
+      channels: switches(channels, runtime),
       runtime,
       queue,
       unsafe: runtime.driver.isolation === 'none',
@@ -55,17 +61,37 @@ async function setup(options: SandboxOptions, context: HostContext): Promise<San
     discord?.commands.add(discordCommands({ guard: discord.guard, commands, logger, scrub: redact }))
     const needsSpeaker = services.find(IDENTITY) !== undefined
     const claim = sandboxClaim({ channels, runtime, surfaces, logger, needsSpeaker, scrub: redact })
-    return { channels: [claim], services: [runtimeService(runtime)] }
+    return { channels: [claim], services: [runtimeService(runtime, channels)] }
   } catch (cause) {
     await runtime.dispose()
     throw cause
   }
 }
 
-function runtimeService(runtime: SandboxRuntime) {
+/** A worker waits for a channel that was turned on, and none for one that was turned off. */
+function switches(channels: SandboxChannelStore, runtime: SandboxRuntime) {
+  return {
+    has: (channel: ChannelKey) => channels.has(channel),
+    enable(channel: ChannelKey): boolean {
+      const changed = channels.enable(channel)
+      if (changed) runtime.warm(channel)
+      return changed
+    },
+    disable(channel: ChannelKey): boolean {
+      const changed = channels.disable(channel)
+      if (changed) void runtime.cool(channel)
+      return changed
+    },
+  }
+}
+
+function runtimeService(runtime: SandboxRuntime, channels: SandboxChannelStore) {
   return {
     name: 'sandbox-runtime',
-    start: () => runtime.start(),
+    async start(): Promise<void> {
+      await runtime.start()
+      for (const channel of channels.list()) runtime.warm(channel)
+    },
     busy: (): string[] => runtime.busy(),
     stop: () => runtime.dispose(),
   }

@@ -195,6 +195,35 @@ test('PL-14 stopping the host stops the turn, and leaves no worker, directory or
   )
 })
 
+test('PL-12 a worker waits for each channel that is on when the host starts, and for one that is turned on, until it is turned off', async () => {
+  await using own = await bot({
+    plugin: { initialChannels: ['fake:1', 'fake:2'] },
+    host: { discord: { root: 'bot' }, ownerId: 'olga' },
+  })
+  await own.host.start()
+  const { runtime } = own.host.services.get(SANDBOX)
+  const warmed = (channels: ChannelKey[]) =>
+    expect.poll(() => runtime.warmed().sort(), { timeout: 20_000, interval: 5 }).toEqual(channels)
+  await warmed(['fake:1', 'fake:2'])
+  const owner = (subcommand: string) => {
+    const interaction = {
+      user: { id: 'olga' },
+      isChatInputCommand: () => true,
+      commandName: 'bot',
+      channelId: '7',
+      inGuild: () => true,
+      options: { getSubcommandGroup: () => 'sandbox', getSubcommand: () => subcommand },
+      deferReply: async () => {},
+      editReply: async () => {},
+    }
+    return own.host.commands.handle(interaction)
+  }
+  await owner('on')
+  await warmed(['discord:7', 'fake:1', 'fake:2'])
+  await owner('off')
+  await warmed(['fake:1', 'fake:2'])
+})
+
 test('PL-12 a host with Discord gets the owner commands; one without is no obstacle', async () => {
   await using own = await bot({ host: { discord: { root: 'bot' }, ownerId: 'olga' } })
   expect(own.host.commands.added()).toHaveLength(1)

@@ -38,6 +38,7 @@ test.skipIf(process.platform !== 'linux')(
       modelUrl: `${upstream.url}/v1/chat/completions`,
       allowHttp: true,
       driver: 'process' as const,
+      warm: false as const,
       ...userOptions,
     }
     const host = startHost({ ...options, apiKey: 'sk-test-0123456789abcdef' })

@@ -60,6 +60,8 @@ export async function kit({
     },
     onCall: (event) => calls.push(event),
     onTurn: (event) => turns.push(event),
+    // Tests that say nothing of waiting workers are about turns that start their own.
+    warm: false,
     logger,
     ...runtime,
   }

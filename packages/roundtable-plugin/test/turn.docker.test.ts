@@ -37,6 +37,7 @@ function options(roots: ReturnType<typeof ownRoots>, url: string, more: Partial<
     model: 'm',
     modelUrl: `${url}/v1/chat/completions`,
     allowHttp: true,
+    warm: false as const,
     ...userOptions,
     ...more,
   }

@@ -4,8 +4,8 @@ export {
   type TurnPolicyOptions,
 } from './runtime-options.ts'
 export { SealedRuntime, type SealedRuntimePorts, type TurnReply } from './sealed-runtime.ts'
-export type { TurnParts } from './sealed-turn.ts'
 export type { FailureCategory, TurnEvent, TurnState } from './turn-state.ts'
+export type { SeatTaker, TurnParts, WorkerSeat } from './worker-seat.ts'
 export {
   openWorkspaceLayout,
   type PreparedWorker,

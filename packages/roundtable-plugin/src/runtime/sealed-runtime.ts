@@ -1,23 +1,29 @@
-import type { Worker } from '@sandbox/docker-worker'
+import type { WarmPool, WarmPoolOptions, WarmProblem, Worker } from '@sandbox/docker-worker'
 import { SandboxPluginError } from '../errors.ts'
 import type { ChannelKey, HostLogger } from '../host-contract.ts'
 import { ChannelSlots } from './channel-slots.ts'
 import { failureWords } from './failure-words.ts'
 import { FreshStarts } from './fresh-start.ts'
 import type { TurnPolicy } from './runtime-options.ts'
-import { SealedTurnRun, type TurnParts } from './sealed-turn.ts'
+import { SealedTurnRun } from './sealed-turn.ts'
 import { TurnEnding, untilAborted } from './turn-ending.ts'
 import { describe, failureOfError, failureOfOutcome, type TurnFailure } from './turn-failure.ts'
-import { snapshotTurn, type TurnSnapshot } from './turn-snapshot.ts'
+import { checkChannel, snapshotTurn, type TurnSnapshot } from './turn-snapshot.ts'
 import { type FailureCategory, type TurnEvent, TurnProgress } from './turn-state.ts'
+import { type SeatTaker, type TurnParts, WorkerSeat } from './worker-seat.ts'
 
 /** What a turn came to. `text` is the answer, or fixed words of the host. */
 export type TurnReply =
   | { readonly ok: true; readonly text: string }
   | { readonly ok: false; readonly text: string; readonly category: FailureCategory }
 
+/** The pool's workers sit in {@link WorkerSeat}s; turns wait for them. */
+export type SeatPool = WarmPool<WorkerSeat, SeatTaker>
+
 /** What the runtime works with. */
 export interface SealedRuntimePorts extends TurnParts {
+  /** Opens the pool of waiting workers over the same driver. Called once, by the constructor. */
+  openPool(parts: Pick<WarmPoolOptions<WorkerSeat, SeatTaker>, 'prepare' | 'onProblem'>): SeatPool
   /** Takes secrets out of a text for the log. */
   scrub(text: string): string
   onTurn?(event: TurnEvent): void
@@ -33,8 +39,9 @@ export class SealedRuntime implements AsyncDisposable {
   readonly #policy: TurnPolicy
   readonly #slots = new ChannelSlots<TurnEnding>()
   readonly #fresh = new FreshStarts()
-  /** Ids of the workers that a turn may still be using. The driver's sweep reads it while it runs. */
+  /** Ids of the workers that a turn uses or will use. The driver's sweep reads it while it runs. */
   readonly #live = new Set<string>()
+  readonly #pool: SeatPool
   /** Workers that could not be removed: their channel waits until they are gone. */
   readonly #leftovers = new Map<ChannelKey, Worker>()
   readonly #lifetime = new AbortController()
@@ -46,6 +53,11 @@ export class SealedRuntime implements AsyncDisposable {
   constructor(ports: SealedRuntimePorts, policy: TurnPolicy) {
     this.#ports = ports
     this.#policy = policy
+    this.#pool = ports.openPool({
+      prepare: (channel, { signal, asker }) =>
+        WorkerSeat.open(ports, this.#live, { channel, signal, ...(asker && { taker: asker }) }),
+      onProblem: (problem) => this.#tellProblem(problem),
+    })
   }
 
   /**
@@ -86,13 +98,43 @@ export class SealedRuntime implements AsyncDisposable {
     }
   }
 
-  /** The channel's next turn starts without history. Memory is kept. */
-  startFresh(channel: ChannelKey): void {
-    this.#fresh.request(channel)
+  /**
+   * Starts a worker for the channel's next turn in the background, unless one waits or the pool has no room. What goes
+   * wrong is logged.
+   * @throws SandboxPluginError `input_invalid`
+   */
+  warm(channel: ChannelKey): void {
+    checkChannel(channel)
+    // A host that cannot start tells whoever waits for `start` or for a turn.
+    this.start().then(
+      () => this.#pool.warm(channel),
+      () => {},
+    )
   }
 
-  /** Ends the channel's running turn. True when there was one that had no answer yet. */
+  /** Removes the worker that waits for the channel's next turn. Resolves when it is gone; never rejects. */
+  cool(channel: ChannelKey): Promise<void> {
+    return this.#pool.cool(channel)
+  }
+
+  /** The channels for which a worker waits. */
+  warmed(): ChannelKey[] {
+    return [...this.#pool.waiting()] as ChannelKey[]
+  }
+
+  /** The channel's next turn starts without history, on a worker that starts now. Memory is kept. */
+  startFresh(channel: ChannelKey): void {
+    this.#fresh.request(channel)
+    const wanted = this.#slots.of(channel) !== undefined || this.#pool.waiting().includes(channel)
+    void this.#pool.cool(channel).then(() => wanted && this.#pool.warm(channel))
+  }
+
+  /**
+   * Ends the channel's running turn, and removes the worker that waits for the next. True when there was a turn that
+   * had no answer yet.
+   */
   stop(channel: ChannelKey): boolean {
+    void this.#pool.cool(channel)
     return this.#slots.of(channel)?.end('stopped') ?? false
   }
 
@@ -113,19 +155,17 @@ export class SealedRuntime implements AsyncDisposable {
 
   async #run(turn: TurnSnapshot, ending: TurnEnding): Promise<TurnReply> {
     const { driver, onTurn } = this.#ports
-    const { turnId, workerId, channel, speaker } = turn
+    const { turnId, channel, speaker } = turn
     const start = this.#fresh.begin(channel)
     const progress = new TurnProgress({ turnId, channel, speaker, driver: driver.kind }, (event) =>
       onTurn?.call(this.#ports, event),
     )
-    const run = new SealedTurnRun(this.#ports, turn, ending, progress)
+    const run = new SealedTurnRun(turn, ending, progress)
     progress.enter('starting')
-    this.#live.add(workerId)
     const result = await this.#answer(run, channel, ending, start)
     if (typeof result === 'string') this.#fresh.consume(channel, start)
     progress.enter('settling')
     const problems = await run.settle()
-    this.#live.delete(workerId)
     if (problems.length > 0) this.#keepLeftover(channel, run.worker, problems)
     if (typeof result === 'string') {
       progress.enter('settled', { ok: true })
@@ -148,7 +188,8 @@ export class SealedRuntime implements AsyncDisposable {
     try {
       await untilAborted(this.start(), ending.signal)
       await untilAborted(this.#removeLeftover(channel), ending.signal)
-      const outcome = await run.answer(this.#policy, start)
+      const ready = await this.#pool.acquire(channel, { signal: ending.signal, asker: run })
+      const outcome = await run.answer(ready, this.#policy, start)
       if (outcome.quarantined !== undefined) {
         this.#ports.logger?.warn({ channel, files: outcome.quarantined }, 'workspace files were set aside')
       }
@@ -172,6 +213,15 @@ export class SealedRuntime implements AsyncDisposable {
     if (output !== '' || failure.detail !== undefined) {
       logger?.warn({ channel, turnId, ...detail, output }, 'what the worker said')
     }
+  }
+
+  /** A spare worker was of no use. No turn notices. */
+  #tellProblem({ channel, what, failures, retryMs, error }: WarmProblem): void {
+    const { logger, scrub } = this.#ports
+    const cause = scrub(describe(error))
+    const fields = { channel, what, failures, cause, ...(retryMs === undefined ? {} : { retryMs }) }
+    if (what === 'outdated') logger?.info(fields, 'the image changed: a waiting worker was replaced')
+    else logger?.warn(fields, 'a worker that waited for a turn was of no use')
   }
 
   #keepLeftover(channel: ChannelKey, worker: Worker | undefined, problems: readonly unknown[]): void {
@@ -222,6 +272,7 @@ export class SealedRuntime implements AsyncDisposable {
     await this.#slots.idle()
     await this.#ready?.catch(() => {})
     await this.#sweeping
+    await this.#pool[Symbol.asyncDispose]()
     for (const channel of this.#leftovers.keys()) await this.#removeLeftover(channel).catch(() => {})
     await this.#ports.driver[Symbol.asyncDispose]()
     this.#ports.layout.close()

@@ -7,8 +7,6 @@ import type { ChannelKey } from '../host-contract.ts'
 /** A turn as it was admitted: copied and frozen, so that nothing the caller changes later reaches it. */
 export interface TurnSnapshot {
   readonly turnId: string
-  /** 16 lower-case hex digits; names the worker of this turn. */
-  readonly workerId: string
   readonly channel: ChannelKey
   readonly speaker: { readonly id: string; readonly name: string }
   readonly text: string
@@ -23,16 +21,23 @@ export function snapshotTurn(
   speaker: { readonly id: string; readonly name: string },
   text: string,
 ): TurnSnapshot {
-  refuse(!isChannelKey(channel), 'channel', 'must look like "surface:id"')
+  checkChannel(channel)
   refuse(typeof text !== 'string', 'text', 'must be a string')
   refuse(text.length > limits.TURN_TEXT_CHARS, 'text', `has at most ${limits.TURN_TEXT_CHARS} characters`)
   return Object.freeze({
     turnId: randomBytes(12).toString('hex'),
-    workerId: randomBytes(8).toString('hex'),
     channel,
     speaker: copySpeaker(channel, speaker),
     text,
   })
+}
+
+/**
+ * Checks a channel key.
+ * @throws SandboxPluginError `input_invalid`
+ */
+export function checkChannel(channel: ChannelKey): void {
+  refuse(!isChannelKey(channel), 'channel', 'must look like "surface:id"')
 }
 
 function copySpeaker(channel: ChannelKey, speaker: TurnSnapshot['speaker']): TurnSnapshot['speaker'] {

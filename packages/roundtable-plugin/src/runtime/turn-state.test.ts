@@ -18,6 +18,21 @@ test('a turn goes through its states in order and tells each once', () => {
   expect(events[0]).not.toHaveProperty('ok')
 })
 
+test('from the state in which it is known, the worker is told', () => {
+  const events: TurnEvent[] = []
+  const progress = new TurnProgress(base, (event) => events.push(event))
+  progress.enter('starting')
+  progress.servedBy({ workerId: 'w', warm: true })
+  progress.enter('bound')
+  progress.enter('settling')
+  expect(events.map(({ workerId, warm }) => [workerId, warm])).toEqual([
+    [undefined, undefined],
+    [undefined, undefined],
+    ['w', true],
+    ['w', true],
+  ])
+})
+
 test('a turn may settle from anywhere, and cannot skip, go back or settle twice', () => {
   const progress = new TurnProgress(base)
   expect(() => progress.enter('bound')).toThrow(TypeError)

@@ -26,6 +26,10 @@ export interface TurnEvent {
   readonly speaker: { readonly id: string; readonly name: string }
   readonly state: TurnState
   readonly driver: 'docker' | 'process'
+  /** From `bound` on: names the worker that serves the turn. */
+  readonly workerId?: string
+  /** From `bound` on: the worker was waiting already. */
+  readonly warm?: boolean
   /** Since the turn was admitted. */
   readonly durationMs: number
   /** With `settled` only. */
@@ -45,7 +49,7 @@ export interface TurnEnd {
 
 /** Follows one turn through its states and tells a listener, whose errors are swallowed. */
 export class TurnProgress {
-  readonly #base: Pick<TurnEvent, 'turnId' | 'channel' | 'speaker' | 'driver'>
+  #base: Omit<TurnEvent, 'state' | 'durationMs'>
   readonly #listener: ((event: TurnEvent) => void) | undefined
   readonly #began = performance.now()
   #state: TurnState = 'admitted'
@@ -57,6 +61,11 @@ export class TurnProgress {
     this.#base = base
     this.#listener = listener
     this.#tell()
+  }
+
+  /** Which worker serves the turn: told with every later state. */
+  servedBy(worker: { readonly workerId: string; readonly warm: boolean }): void {
+    this.#base = { ...this.#base, ...worker }
   }
 
   /** The state that was entered last. */
