@@ -3,6 +3,8 @@ import { JsonProblem } from './json-problem.ts'
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const SPACE = 0x20
+/** Shorter runs are read byte by byte. */
+const SHORT_BYTES = 16
 /** After so many plain bytes in one string, native search takes over: a call of it costs about as much. */
 const NATIVE_AFTER_BYTES = 256
 
@@ -16,8 +18,9 @@ const ESCAPED = new Uint8Array(256)
 for (const sign of '"\\/bfnrt') ESCAPED[sign.charCodeAt(0)] = 1
 
 /**
- * Finds the ends of JSON strings in one buffer. Short runs are read in words of four bytes; in long ones the next
- * quote and backslash are found by native search, whose hits are remembered, so that every byte is searched once.
+ * Finds the ends of JSON strings in one buffer. Short runs are read byte by byte, longer ones in words of four; in
+ * long ones the next quote and backslash are found by native search, whose hits are remembered, so that every byte
+ * is searched once.
  */
 export class StringRuns {
   readonly #bytes: Buffer
@@ -49,12 +52,14 @@ export class StringRuns {
     let at = from
     // An escape may reach beyond `until`.
     while (at < until) {
-      at = this.#plain(at, until)
+      const near = Math.min(until, at + SHORT_BYTES)
+      while (at < near && SPECIAL[bytes[at] as number] === 0) at++
+      if (at === near) at = this.#plain(at, until)
       if (at === until) return at
-      const byte = bytes[at]
+      const byte = bytes[at] as number
       if (byte === QUOTE) return at
       if (byte !== BACKSLASH) throw new JsonProblem('a string has a control character', at)
-      at = this.#escape(at)
+      at = ESCAPED[bytes[at + 1] as number] === 1 ? at + 2 : this.#unicode(at)
       this.escaped = true
     }
     return at
@@ -124,15 +129,12 @@ export class StringRuns {
     return until
   }
 
-  /** Checks the escape at `at` and returns the offset after it. */
-  #escape(at: number): number {
+  /** Checks an escape such as `\\u00e9` and returns the offset after it. */
+  #unicode(at: number): number {
     const bytes = this.#bytes
-    const sign = bytes[at + 1]
-    if (sign !== undefined && ESCAPED[sign] === 1) return at + 2
-    if (sign !== 0x75) throw new JsonProblem('a string has an invalid escape', at)
-    for (let i = at + 2; i < at + 6; i++) {
-      if (!isHexDigit(bytes[i])) throw new JsonProblem('a string has an invalid escape', at)
-    }
+    let isValid = bytes[at + 1] === 0x75
+    for (let i = at + 2; i < at + 6; i++) isValid &&= isHexDigit(bytes[i])
+    if (!isValid) throw new JsonProblem('a string has an invalid escape', at)
     return at + 6
   }
 }
