@@ -61,6 +61,7 @@ describe('standards h: events as WHATWG reads them', () => {
       ],
     ],
     ['comments', ': hi\n\n:\ndata: a\n: there\n\n', [['', 'a']]],
+    ['several data lines, CRLF', 'data: a\r\ndata: b\r\n\r\n', [['', 'a\nb']]],
     ['several data lines', 'data: a\ndata:\ndata:b\n\n', [['', 'a\n\nb']]],
     [
       'an event name',

@@ -154,6 +154,25 @@ describe('W-18 and T35 a secret that is spelled out [reflect:stopped]', () => {
   })
 })
 
+describe('what fuzzing found', () => {
+  test.each(KINDS)('%s: white space before the JSON hides nothing', (_, family, make) => {
+    const events = spelled(TOKEN, make).map(
+      (event, at) => `${[' ', '\t', '  '][at % 3]}${JSON.stringify(event)}`,
+    )
+    expect(scan(family, events).hit).toBe(true)
+  })
+  test.each([-1.5, 0.5, '0', 1e21])('an index of %s is followed as its client follows it', (index) => {
+    const choices = spelled(TOKEN, (content) => ({ choices: [{ index, delta: { content } }] }))
+    expect(scan(openAiChat, choices).hit).toBe(true)
+    const calls = [...TOKEN].flatMap((char) => [args(char, index as number), args('x', 7)])
+    expect(scan(openAiChat, calls).hit).toBe(true)
+  })
+  test('a choice without an index is followed by its position', () => {
+    const choices = spelled(TOKEN, (content) => ({ choices: [{ delta: { content } }] }))
+    expect(scan(openAiChat, choices).hit).toBe(true)
+  })
+})
+
 describe('W-17 one event that carries it [reflect:stopped]', () => {
   const half = TOKEN.length >> 1
   const escaped = JSON.stringify(TOKEN).replaceAll('-', '\\u002d')

@@ -92,8 +92,11 @@ export class EventScanner {
   }
 }
 
+/** With the white space of JSON before it: clients parse that as well. */
+const OBJECT = /^[ \t\n\r]*\{/
+
 function objectOf(data: string): Readonly<Record<string, unknown>> | undefined {
-  if (!data.startsWith('{')) return undefined
+  if (!OBJECT.test(data)) return undefined
   try {
     const value: unknown = JSON.parse(data)
     return isObject(value) ? value : undefined

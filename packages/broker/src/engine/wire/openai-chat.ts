@@ -1,7 +1,7 @@
 import type { CallUsage } from '../call/call-event.ts'
 import type { DeltaText, FamilyEvent, FamilyStream, Reading, WireError, WireFamily } from './family.ts'
 import { openAiError } from './openai-error.ts'
-import { deltaTexts, eventBytes, isObject, objectAt, usageFrom } from './reading.ts'
+import { deltaTexts, eventBytes, indexOf, isObject, objectAt, usageFrom } from './reading.ts'
 
 /** Chat Completions. A stream ends with `[DONE]`, or once every choice has a finish reason. */
 export const openAiChat: WireFamily = {
@@ -12,7 +12,7 @@ export const openAiChat: WireFamily = {
 }
 
 class ChatStream implements FamilyStream {
-  readonly #open = new Set<number>()
+  readonly #open = new Set<string>()
   #choices = 0
 
   read({ data, value }: FamilyEvent): Reading {
@@ -21,12 +21,12 @@ class ChatStream implements FamilyStream {
     if (isObject(value.error) || typeof value.error === 'string') return { failed: true, end: 'finished' }
     const deltas: DeltaText[] = []
     const closes: string[] = []
-    for (const choice of Array.isArray(value.choices) ? value.choices : []) {
-      if (!isObject(choice) || !Number.isInteger(choice.index)) continue
-      const index = choice.index as number
+    for (const [at, choice] of (Array.isArray(value.choices) ? value.choices : []).entries()) {
+      if (!isObject(choice)) continue
+      const index = indexOf(choice, at)
       if (!this.#open.has(index)) this.#choices += 1
       this.#open.add(index)
-      deltas.push(...deltaTexts(choice.delta, `${index}`))
+      deltas.push(...deltaTexts(choice.delta, index))
       if (choice.finish_reason !== null && choice.finish_reason !== undefined) {
         this.#open.delete(index)
         closes.push(`${index}.`)

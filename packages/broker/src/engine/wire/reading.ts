@@ -43,18 +43,19 @@ function collect(
   const depth = at.depth + 1
   if (Array.isArray(node)) {
     for (const [index, item] of node.entries()) {
-      const own = isObject(item) ? item.index : undefined
-      collect(found, item, {
-        block: `${at.block}[${Number.isInteger(own) ? own : index}]`,
-        key: at.key,
-        depth,
-      })
+      collect(found, item, { block: `${at.block}[${indexOf(item, index)}]`, key: at.key, depth })
     }
     return
   }
   for (const [key, item] of Object.entries(node)) {
     if (!WHOLE.has(key)) collect(found, item, { block: `${at.block}.${key}`, key, depth })
   }
+}
+
+/** Where a client puts this item: its own `index`, odd as it may be, or else its position. */
+export function indexOf(item: unknown, position: number): string {
+  const own = isObject(item) ? item.index : undefined
+  return typeof own === 'number' || typeof own === 'string' ? String(own).slice(0, 128) : String(position)
 }
 
 /** Token counts, from the fields that are counts. Absent when there are none. */
