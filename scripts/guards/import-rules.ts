@@ -11,7 +11,7 @@ interface Fence {
   readonly to: IRegularForbiddenRuleType['to']
 }
 
-const TESTS = ['\\.(test|test-d|bench)\\.ts$', '/test/']
+const TESTS = ['\\.(test|test-d|bench)\\.ts$', '/test/', '/fuzz/']
 const FAKES = ['/src/testing/', '/src/.+/testing/']
 const BROKER = '^packages/broker/src/'
 const SCOPE = '^packages/credential-scope/src/'

@@ -39,9 +39,9 @@ export function typeScriptFiles(root: string, dir: string): string[] {
     .sort()
 }
 
-/** True for tests, for what stands in `test/`, and for benchmarks in a test's clothes. */
+/** True for tests, for what stands in `test/` or `fuzz/`, and for benchmarks in a test's clothes. */
 export function isTestPath(path: string): boolean {
-  return /\.(test|test-d|bench)\.ts$/.test(path) || /(^|\/)test\//.test(path)
+  return /\.(test|test-d|bench)\.ts$/.test(path) || /(^|\/)(test|fuzz)\//.test(path)
 }
 
 /** True for the fakes that a package ships or keeps for tests. */
