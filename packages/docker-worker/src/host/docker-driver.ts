@@ -16,6 +16,7 @@ import { sealedCreateBody, sealedName } from './container/sealed-spec.ts'
 import type { Driver, Worker, WorkerSpec } from './driver.ts'
 import { engineFindings, imageFindings, requireFindings, runtimeOf } from './engine-check.ts'
 import { hostNamespaces, sealedDifferences } from './self-test.ts'
+import { untilAborted } from './warm-pool/waits.ts'
 
 /**
  * Makes a driver that starts every worker in a container of its own, over the Engine API. Throws `options_invalid`
@@ -40,6 +41,7 @@ class DockerDriver implements Driver {
   readonly #starting = new Map<string, Promise<Worker>>()
   readonly #workers = new Map<string, Worker>()
   #ready: Promise<Ready> | undefined
+  #identity: Promise<string> | undefined
   #closed = false
 
   constructor(options: ResolvedDockerOptions) {
@@ -69,16 +71,12 @@ class DockerDriver implements Driver {
     }
   }
 
-  async identity(signal?: AbortSignal): Promise<string> {
-    this.#stopIfClosed()
-    stopIfAborted(signal)
-    const ready = await this.#readyOnce()
-    const image = await ready.engine.image(this.#options.image)
-    stopIfAborted(signal)
-    if (image?.id === ready.imageId) return ready.imageId
-    // The name leads elsewhere by now: what it leads to is checked as at the start.
-    this.#ready = undefined
-    return (await this.#readyOnce()).imageId
+  /** Callers at the same moment share one look at the engine. */
+  identity(signal?: AbortSignal): Promise<string> {
+    this.#identity ??= this.#findIdentity().finally(() => {
+      this.#identity = undefined
+    })
+    return untilAborted(this.#identity, signal)
   }
 
   verify(posture: Posture): readonly string[] {
@@ -131,6 +129,16 @@ class DockerDriver implements Driver {
     } catch (error) {
       throw createFailure(error, this.#options.image)
     }
+  }
+
+  async #findIdentity(): Promise<string> {
+    this.#stopIfClosed()
+    const ready = await this.#readyOnce()
+    const image = await ready.engine.image(this.#options.image)
+    if (image?.id === ready.imageId) return ready.imageId
+    // The name leads elsewhere by now: what it leads to is checked as at the start.
+    this.#ready = undefined
+    return (await this.#readyOnce()).imageId
   }
 
   #readyOnce(): Promise<Ready> {

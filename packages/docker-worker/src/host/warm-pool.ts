@@ -11,7 +11,7 @@ import {
 } from './warm-pool/pool-options.ts'
 import { Spare } from './warm-pool/spare.ts'
 import { StartGate } from './warm-pool/start-gate.ts'
-import { aborted, backoffMs, dead } from './warm-pool/waits.ts'
+import { backoffMs, dead, untilAborted } from './warm-pool/waits.ts'
 
 /** Keeps workers that wait for their one turn, and starts one at once where none waits. */
 export interface WarmPool<Place extends WorkerPlace, Asker = never> extends AsyncDisposable {
@@ -118,10 +118,10 @@ class Pool<Place extends WorkerPlace, Asker> implements WarmPool<Place, Asker> {
     const spare = this.#spares.get(channel)
     if (spare === undefined) return undefined
     spare.promote()
-    const ready = await aborted(spare.started, signal)
+    const ready = await untilAborted(spare.started, signal)
     if (ready === undefined || this.#spares.get(channel) !== spare) return undefined
     try {
-      await aborted(this.#fit(spare, ready, signal), signal)
+      await untilAborted(this.#fit(spare, ready, signal), signal)
     } catch (error) {
       stopIfAborted(signal)
       // The turn gets a new worker now; the next spare follows its hand-over.
@@ -169,7 +169,7 @@ class Pool<Place extends WorkerPlace, Asker> implements WarmPool<Place, Asker> {
     let worker: Worker | undefined
     try {
       worker = await this.#options.driver.start(place.spec, signal)
-      await aborted(place.ready(worker, signal), signal)
+      await untilAborted(place.ready(worker, signal), signal)
       return { place, worker, warm: false }
     } catch (error) {
       await this.#clean(channel, () => place.dispose(worker))
@@ -189,7 +189,7 @@ class Pool<Place extends WorkerPlace, Asker> implements WarmPool<Place, Asker> {
     let leave = () => {}
     try {
       while (this.#spares.size + this.#leaving.size > this.#numbers.workers && this.#leaving.size > 0) {
-        await aborted(Promise.race(this.#leaving), signal)
+        await untilAborted(Promise.race(this.#leaving), signal)
       }
       const ticket = spare.queued((urgent) => this.#gate.enter(channel, { urgent, signal }))
       leave = ticket.leave

@@ -58,7 +58,7 @@ export interface WarmPoolOptions<Place extends WorkerPlace, Asker = never> {
   readonly limits?: WarmLimits
   /** Most starts at once. Default: the machine's cores. */
   readonly startLimit?: number
-  /** How long after a hand-over the channel's next worker is started. Default 250: the turn goes first. */
+  /** How long after a hand-over the channel's next worker is started. Default 500: the turn goes first. */
   readonly refillMs?: number
   /** How long after a spare's first failure another is tried; doubles with each, up to a minute. Default 1,000. */
   readonly retryMs?: number
@@ -86,7 +86,7 @@ export function resolvePool(
     workers: Math.min(workers, Math.floor(memoryBytes / IDLE_WORKER_BYTES)),
     idleMs: whole('warm.idleMs', limits.idleMs ?? 600_000, 100, 86_400_000),
     startLimit: whole('startLimit', options.startLimit ?? availableParallelism(), 1, 1_000),
-    refillMs: whole('refillMs', options.refillMs ?? 250, 0, 60_000),
+    refillMs: whole('refillMs', options.refillMs ?? 500, 0, 60_000),
     retryMs: whole('retryMs', options.retryMs ?? 1_000, 1, 60_000),
   }
 }

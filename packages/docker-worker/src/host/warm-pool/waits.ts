@@ -10,7 +10,7 @@ export function backoffMs(firstMs: number, failures: number): number {
 }
 
 /** Waits for `work` no longer than until the signal fires; then rejects with `aborted`, and `work` goes on unseen. */
-export async function aborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   stopIfAborted(signal)
   if (signal === undefined) return work
   let stop = () => {}
