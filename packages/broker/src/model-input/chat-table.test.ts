@@ -399,9 +399,19 @@ describe('SB-22 what reaches outside is refused', () => {
       /parameters\.items: is not/,
     ],
     [
-      'a schema of more than 256 KiB',
-      { messages: [], tools: [tool({ parameters: { description: 'x'.repeat(300_000) } })] },
-      'tools[0].function.parameters: is a schema of more than 262144 bytes',
+      'a schema of more than 1 MiB',
+      { messages: [], tools: [tool({ parameters: { description: 'x'.repeat(1 << 20) } })] },
+      'tools[0].function.parameters: is a schema of more than 1048576 bytes',
+    ],
+    [
+      'a schema of more than 64 KiB with references',
+      { messages: [], tools: [tool({ parameters: { description: 'x'.repeat(65_536), $ref: '#' } })] },
+      'tools[0].function.parameters: is a schema with references of more than 65536 bytes',
+    ],
+    [
+      'MI-09 a vocabulary',
+      { messages: [], tools: [tool({ parameters: { $vocabulary: { a: true } } })] },
+      /is not local/,
     ],
   ])('%s', async (_, body, problem) => {
     const found = await refusal(body)
@@ -431,6 +441,22 @@ describe('SB-22 what reaches outside is refused', () => {
       'tools[].function.parameters.$schema',
       'tools[].function.parameters.properties.$id.$id',
     ])
+  })
+
+  it('MI-08 a reference is found however its name is written', async () => {
+    for (const name of ['$ref', '\\u0024ref', '$re\\u0066', '$dynamicRef', '$recursiveRef']) {
+      const result = await run(
+        `{"messages":[],"tools":[{"type":"function","function":{"name":"a","parameters":{"${name}":"https://x"}}}]}`,
+      )
+      expect(result.ok ? 'accepted' : result.problem).toMatch(/is not local/)
+    }
+  })
+
+  it('a large schema without references passes', async () => {
+    const properties = Object.fromEntries(
+      Array.from({ length: 5000 }, (_, i) => [`p${i}`, { type: 'string' }]),
+    )
+    await passes({ tools: [tool({ parameters: { type: 'object', properties } })] })
   })
 
   it('decision 12 fields of messages that are not known are dropped, not refused', async () => {

@@ -253,6 +253,9 @@ describe('JsonReader', () => {
     ['"abc', 'a string has no end'],
     ['\ufeff{}', 'a value is not JSON'],
     ['\u00a0{}', 'a value is not JSON'],
+    ['\u000b{}', 'a value is not JSON'],
+    ['[\u000c]', 'a value is not JSON'],
+    ['{}\u0000', 'something follows the JSON text'],
   ])('RFC 8259 %j: %s', (text, wanted) => {
     expect(problem(text)).toBe(wanted)
   })
