@@ -88,6 +88,7 @@ describe('issue 4: the official openai client through the socket', () => {
       text += chunk.choices[0]?.delta.content ?? ''
     }
     expect(text).toBe('Grüße 日本語 🎉')
+    expect(bench.upstream.seen[0]?.headers.accept).toBe('text/event-stream')
     expect(JSON.parse(bench.upstream.seen[0]?.body ?? '').stream_options).toEqual({ include_usage: true })
     const told = await bench.rig.reported(() => true)
     expect(told).toMatchObject({

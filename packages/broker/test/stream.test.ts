@@ -1,9 +1,10 @@
 import type { ServerResponse } from 'node:http'
 import * as zlib from 'node:zlib'
-import type { SeenRequest } from '@sandbox/testing'
+import type { UpstreamScript } from '@sandbox/testing'
 import { describe, expect, test } from 'vitest'
 import type { BoundTurn } from '../src/index.ts'
 import { openForwarder } from './support/forwarder.ts'
+import { gate } from './support/gate.ts'
 import { callHeaders, type Guest } from './support/guest.ts'
 import { openRig, type Rig, turnInput } from './support/rig.ts'
 import { chatDelta, chatStream, event, startStream, streams } from './support/sse.ts'
@@ -28,7 +29,7 @@ async function fetchStream(rig: Rig, nonce: string, body: unknown = ASK_ALL) {
   }
 }
 
-async function once(script: (request: SeenRequest, response: ServerResponse) => unknown) {
+async function once(script: UpstreamScript) {
   await using rig = await openRig()
   rig.upstream.script = script
   const { nonce } = rig.broker.bind(turnInput())
@@ -84,7 +85,7 @@ describe('endings that a client can trust', () => {
   })
   test('T16 a compressed stream that breaks off', async () => {
     await using rig = await openRig()
-    const seen = Promise.withResolvers<void>()
+    const seen = gate<void>()
     rig.upstream.script = async (_, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' })
       const gzip = zlib.createGzip()
@@ -131,7 +132,7 @@ describe('endings that a client can trust', () => {
   test('a provider that closes a little after the end keeps its connection for the next stream', async () => {
     await using rig = await openRig()
     const ports = new Set<unknown>()
-    let ended = Promise.withResolvers<void>()
+    let ended = gate<void>()
     rig.upstream.script = (_, response) => {
       ports.add(response.socket?.remotePort)
       startStream(response)
@@ -140,7 +141,7 @@ describe('endings that a client can trust', () => {
     }
     const { nonce } = rig.broker.bind(turnInput())
     for (let count = 0; count < 4; count += 1) {
-      ended = Promise.withResolvers<void>()
+      ended = gate<void>()
       await fetchStream(rig, nonce)
       await ended.promise
       await new Promise((next) => setTimeout(next, 20))
@@ -180,8 +181,8 @@ describe('T17 and T18 an abort reaches the provider', () => {
   )
   test.each(cases)('$cause, $phase', async ({ act, reason, start, seen }) => {
     await using rig = await openRig()
-    const arrived = Promise.withResolvers<void>()
-    const closed = Promise.withResolvers<void>()
+    const arrived = gate<void>()
+    const closed = gate<void>()
     rig.upstream.script = (_, response) => {
       response.on('close', () => closed.resolve())
       start(response)
@@ -202,7 +203,7 @@ describe('T17 and T18 an abort reaches the provider', () => {
 describe('what a stream holds, and for how long', () => {
   test('W-28 its slot, until its body has ended', async () => {
     await using rig = await openRig({ maxParallelCalls: 1, maxQueuedCalls: 0 })
-    const go = Promise.withResolvers<void>()
+    const go = gate<void>()
     rig.upstream.script = async (_, response) => {
       startStream(response)
       response.write(chatDelta({ content: 'a' }))
@@ -244,7 +245,7 @@ describe('what a stream holds, and for how long', () => {
   })
   test('W-95 silence of the provider is bridged by comments, and does not end the stream', async () => {
     await using rig = await openRig({}, { keepAliveMs: 20, callMs: 50, drainMs: 50 })
-    const go = Promise.withResolvers<void>()
+    const go = gate<void>()
     rig.upstream.script = async (_, response) => {
       startStream(response)
       await go.promise

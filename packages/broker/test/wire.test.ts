@@ -1,6 +1,7 @@
 import { canary, encodingsOf, findSecret } from '@sandbox/testing'
 import { describe, expect, test } from 'vitest'
 import type { BrokerOptions } from '../src/index.ts'
+import { gate } from './support/gate.ts'
 import { callHeaders, type GuestAnswer } from './support/guest.ts'
 import { MODEL_BODY, openRig, type Rig, turnInput } from './support/rig.ts'
 
@@ -371,7 +372,7 @@ describe('issue 4: upstream by scope', () => {
     expect(rig.events.map(({ reason }) => reason)).toEqual(['endpoint_invalid', 'endpoint_invalid'])
   })
   test('W-06 a picker that hangs ends with the turn, and gets a copy of the scope', async () => {
-    const asked = Promise.withResolvers<{ scope: unknown; signal: AbortSignal }>()
+    const asked = gate<{ scope: unknown; signal: AbortSignal }>()
     await using rig = await openRig({
       upstream: (scope, { signal }) => {
         asked.resolve({ scope, signal })
@@ -395,7 +396,7 @@ describe('issue 4: upstream by scope', () => {
   })
   test('revoke: calls in flight end, later ones are refused, and the turn itself goes on', async () => {
     await using rig = await openRig()
-    const arrived = Promise.withResolvers<void>()
+    const arrived = gate<void>()
     rig.upstream.script = () => arrived.resolve()
     const turn = rig.broker.bind(turnInput())
     const waiting = call(rig, turn.nonce)

@@ -38,7 +38,7 @@ export {
   UnixListener,
 } from './listener/unix-listener.ts'
 export { handleWebRequest } from './listener/web-adapter.ts'
-export { carriesSecret, textCarries } from './reflection/scan-json.ts'
+export { bytesCarry, carriesSecret } from './reflection/scan-json.ts'
 export { STREAM_LIMITS, type StreamLimits } from './stream/event-answer.ts'
 export { localSchema, schemaProblem } from './tool-schema.ts'
 export {

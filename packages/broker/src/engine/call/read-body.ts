@@ -66,8 +66,9 @@ const decoder = new TextDecoder('utf-8', { fatal: true })
  * @throws CallRefusal `body_invalid`
  */
 export function parseObject(bytes: Uint8Array): Record<string, unknown> {
+  if (isDeep(bytes)) throw new CallRefusal('body_invalid')
   const value = parseJson(bytes)
-  if (typeof value !== 'object' || value === null || Array.isArray(value) || isDeep(value)) {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new CallRefusal('body_invalid')
   }
   return value as Record<string, unknown>
@@ -82,18 +83,24 @@ function parseJson(bytes: Uint8Array): unknown {
   }
 }
 
-/** Whether a value nests deeper than {@link limits.JSON_DEPTH}. Nothing recurses. */
-function isDeep(root: object): boolean {
-  let level: object[] = [root]
-  for (let depth = 1; level.length > 0; depth += 1) {
-    if (depth > limits.JSON_DEPTH) return true
-    const below: object[] = []
-    for (const node of level) {
-      for (const child of Object.values(node)) {
-        if (typeof child === 'object' && child !== null) below.push(child)
-      }
-    }
-    level = below
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+/** `[` and `{`, `]` and `}` differ from each other in this bit only. */
+const CURLY = 0x20
+
+/** Whether JSON text nests deeper than {@link limits.JSON_DEPTH}. Of text that is no JSON it says anything. */
+function isDeep(bytes: Uint8Array): boolean {
+  let depth = 0
+  let inString = false
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at] as number
+    if (byte === QUOTE) inString = !inString
+    else if (inString) {
+      if (byte === BACKSLASH) at += 1
+    } else if ((byte | CURLY) === 0x7b) {
+      depth += 1
+      if (depth > limits.JSON_DEPTH) return true
+    } else if ((byte | CURLY) === 0x7d) depth -= 1
   }
   return false
 }

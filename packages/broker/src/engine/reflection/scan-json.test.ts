@@ -1,8 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { carriesSecret } from './scan-json.ts'
+import { bytesCarry, carriesSecret, largeBytesCarry } from './scan-json.ts'
 
 const SECRET = 'sk-live-0123456789"+/='
-const matcher = { matches: (text: string) => text.includes(SECRET) }
+const matcher = {
+  matches: (text: string) => text.includes(SECRET),
+  matchesBytes: (bytes: Uint8Array) => Buffer.from(bytes).includes(SECRET),
+}
 
 function nested(levels: number, wrap: (inner: unknown) => unknown, leaf: unknown): unknown {
   let value = leaf
@@ -65,5 +68,22 @@ describe('W-43 depth', () => {
         matcher,
       ),
     ).toBe(true)
+  })
+})
+
+describe('W-17 JSON text as a whole', () => {
+  const written = `{"a":{"${SECRET.replaceAll('-', '\\u002d').replaceAll('"', '\\"')}":1,"a":2},"a":3}`
+  it.each<[string, string, boolean]>([
+    ['a key that comes twice, escaped', written, true],
+    ['JSON in JSON in JSON', JSON.stringify({ a: JSON.stringify({ b: written }) }), true],
+    ['nothing', JSON.stringify({ a: 'sk-live\\n\\\\' }), false],
+  ])('%s', async (_, text, found) => {
+    const signal = new AbortController().signal
+    expect(bytesCarry(Buffer.from(text), matcher)).toBe(found)
+    expect(await largeBytesCarry(Buffer.from(text), matcher, signal)).toBe(found)
+  })
+  it('a search of large text ends with its call', async () => {
+    const signal = AbortSignal.abort(new TypeError('over'))
+    await expect(largeBytesCarry(Buffer.from(written), matcher, signal)).rejects.toThrow('over')
   })
 })

@@ -1,8 +1,11 @@
+import { setImmediate as letOthersRun } from 'node:timers/promises'
 import { limits } from '@sandbox/protocol'
+import { unescaped } from './unescape.ts'
 
 /** What looks for secrets in text. */
 export interface TextMatcher {
   matches(text: string): boolean
+  matchesBytes(bytes: Uint8Array): boolean
 }
 
 /**
@@ -28,35 +31,39 @@ export function carriesSecret(value: unknown, matcher: TextMatcher): boolean {
   return false
 }
 
-/**
- * True when text carries a secret, as it stands or unescaped, as often as there is something to unescape. JSON
- * text may be given as a whole: that finds keys, values and JSON inside of strings, and a key that comes twice.
- */
-export function textCarries(text: string, matcher: TextMatcher): boolean {
-  let current = text
-  for (;;) {
-    if (matcher.matches(current)) return true
-    // Every level halves a run of backslashes at least, so this ends soon.
-    const next = current.includes('\\') ? unescaped(current) : current
-    if (next === current) return false
-    current = next
-  }
+function textCarries(text: string, matcher: TextMatcher): boolean {
+  return text.includes('\\') ? bytesCarry(Buffer.from(text), matcher) : matcher.matches(text)
 }
 
-const ESCAPE = /\\(?:u([0-9a-fA-F]{4})|(.))/gs
-const SHORT: ReadonlyMap<string, string> = new Map([
-  ['b', '\b'],
-  ['f', '\f'],
-  ['n', '\n'],
-  ['r', '\r'],
-  ['t', '\t'],
-])
+/**
+ * True when UTF-8 text carries a secret, as it stands or unescaped, as often as there is something to unescape.
+ * JSON text may be given as a whole: that finds keys, values and JSON inside of strings, and a key that comes twice.
+ */
+export function bytesCarry(bytes: Uint8Array, matcher: TextMatcher): boolean {
+  for (const level of levelsOf(bytes)) if (matcher.matchesBytes(level)) return true
+  return false
+}
 
-/** Replaces the escapes of JSON text, one level of them. */
-export function unescaped(text: string): string {
-  return text.replace(ESCAPE, (_, code: string | undefined, char: string | undefined) =>
-    code === undefined
-      ? (SHORT.get(char ?? '') ?? char ?? '')
-      : String.fromCharCode(Number.parseInt(code, 16)),
-  )
+/** As {@link bytesCarry}, for large text: lets other work run in between. Rejects with the signal's reason. */
+export async function largeBytesCarry(
+  bytes: Uint8Array,
+  matcher: TextMatcher,
+  signal: AbortSignal,
+): Promise<boolean> {
+  for (const level of levelsOf(bytes)) {
+    await letOthersRun()
+    signal.throwIfAborted()
+    if (matcher.matchesBytes(level)) return true
+    await letOthersRun()
+  }
+  return false
+}
+
+/** The text as it stands, and unescaped once, twice, … Every level halves a run of backslashes at least. */
+function* levelsOf(bytes: Uint8Array): Generator<Uint8Array, void> {
+  for (let level: Uint8Array | undefined = bytes; level !== undefined; ) {
+    yield level
+    const next = unescaped(level)
+    level = next !== undefined && next.length < level.length ? next : undefined
+  }
 }

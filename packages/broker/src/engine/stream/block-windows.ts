@@ -1,7 +1,7 @@
 import type { SecretMatcher } from '@sandbox/credential-scope'
 import { CallRefusal } from '../call/refusal.ts'
+import { Unescape } from '../reflection/unescape.ts'
 import type { DeltaText } from '../wire/family.ts'
-import { JsonUnescape } from './json-unescape.ts'
 
 /** Decision 18: an ending shorter than this many characters of a secret holds nothing back. */
 const HOLD_FROM = 8
@@ -13,7 +13,7 @@ type Scan = ReturnType<SecretMatcher['stream']>
 interface Window {
   readonly plain: Scan
   /** For a block that is JSON text: what is written in it. */
-  readonly decoded: { readonly unescape: JsonUnescape; readonly scan: Scan } | undefined
+  readonly decoded: { readonly unescape: Unescape; readonly scan: Scan } | undefined
 }
 
 const encoder = new TextEncoder()
@@ -39,8 +39,9 @@ export class BlockWindows {
    */
   push({ block, text, deeper }: DeltaText): boolean {
     const window = this.#windows.get(block) ?? this.#open(block, deeper)
-    window.plain.push(encoder.encode(text))
-    window.decoded?.scan.push(encoder.encode(window.decoded.unescape.push(text)))
+    const bytes = encoder.encode(text)
+    window.plain.push(bytes)
+    window.decoded?.scan.push(window.decoded.unescape.push(bytes))
     if (window.plain.held + (window.decoded?.scan.held ?? 0) > 0) this.#held.add(block)
     else this.#held.delete(block)
     return window.plain.hit || window.decoded?.scan.hit === true
@@ -60,7 +61,7 @@ export class BlockWindows {
     const scan = () => this.#matcher.stream({ holdFromBytes: HOLD_FROM })
     const window = {
       plain: scan(),
-      decoded: deeper ? { unescape: new JsonUnescape(), scan: scan() } : undefined,
+      decoded: deeper ? { unescape: new Unescape(), scan: scan() } : undefined,
     }
     this.#windows.set(block, window)
     return window

@@ -1,7 +1,7 @@
 import type { SecretMatcher } from '@sandbox/credential-scope'
 import type { CallUsage } from '../call/call-event.ts'
 import { CallRefusal } from '../call/refusal.ts'
-import { textCarries } from '../reflection/scan-json.ts'
+import { bytesCarry } from '../reflection/scan-json.ts'
 import type { FamilyStream, Reading } from '../wire/family.ts'
 import { isObject } from '../wire/reading.ts'
 import { BlockWindows } from './block-windows.ts'
@@ -56,9 +56,7 @@ export class EventScanner {
   push(event: ServerEvent): readonly Uint8Array[] {
     const { matcher, family, usageAsked } = this.#options
     const { type, data, bytes } = event
-    if (matcher.matchesBytes(bytes) || (data.includes('\\') && textCarries(data, matcher))) {
-      throw new CallRefusal('reflection')
-    }
+    if (bytesCarry(bytes, matcher)) throw new CallRefusal('reflection')
     const reading = family.read({ type, data, value: objectOf(data) })
     for (const delta of reading.deltas ?? []) {
       if (this.#windows.push(delta)) throw new CallRefusal('reflection')

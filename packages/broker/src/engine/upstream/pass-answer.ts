@@ -1,15 +1,16 @@
-import type { SecretMatcher } from '@sandbox/credential-scope'
 import type { CallReason } from '../call/call-event.ts'
 import { jsonBytes, upstreamError } from '../call/guest-answer.ts'
 import { PassedAnswer } from '../call/passed-answer.ts'
 import { CallRefusal } from '../call/refusal.ts'
 import type { AdmittedCall } from '../call/route.ts'
-import { textCarries } from '../reflection/scan-json.ts'
+import { bytesCarry, largeBytesCarry } from '../reflection/scan-json.ts'
 import { EventAnswer, type StreamLimits } from '../stream/event-answer.ts'
+import type { Turn } from '../turn/turn-binding.ts'
 import type { WireFamily } from '../wire/family.ts'
 import { parseAnswer, readAnswer } from './forward.ts'
 import type { UpstreamAnswer } from './open-upstream.ts'
 import { passedHeaders } from './passed-headers.ts'
+import { readFields } from './read-fields.ts'
 
 /** How an answer is passed on. */
 export interface PassOptions {
@@ -22,6 +23,8 @@ export interface PassOptions {
   readonly usageAsked: boolean
 }
 
+/** What is looked at in an answer. */
+const FACTS: ReadonlySet<string> = new Set(['id', 'usage'])
 const ERROR_BYTES = 64 * 1024
 const JSON_HEADERS = { 'content-type': 'application/json' }
 const STREAM_HEADERS = { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' }
@@ -42,10 +45,10 @@ export async function passAnswer(call: AdmittedCall, options: PassOptions): Prom
   try {
     if (!ok) return await passError(call, options, headers)
     const bytes = await readAnswer(upstream, { limitBytes: options.answerBytes, signal: call.signal })
-    const value = parseAnswer(bytes)
-    if (carries(bytes, matcher)) throw new CallRefusal('reflection')
-    call.record.usage = options.family.usageOf(value)
-    noteCreated(call, options.family.createdBy?.(value))
+    if (await largeBytesCarry(bytes, matcher, call.signal)) throw new CallRefusal('reflection')
+    const facts = await readFields(bytes, { names: FACTS, signal: call.signal })
+    call.record.usage = options.family.usageOf(facts)
+    noteCreated(call.turn, options.family.createdBy?.(facts))
     return new PassedAnswer({
       status: upstream.status,
       headers: { ...headers, ...JSON_HEADERS },
@@ -60,24 +63,25 @@ function isEventStream({ headers }: UpstreamAnswer): boolean {
   return /^text\/event-stream\s*(;|$)/i.test(String(headers['content-type'] ?? ''))
 }
 
+/** What lives as long as the stream must not keep the call, and with it the request's body. */
 function passStream(
-  call: AdmittedCall,
+  { turn, record, signal }: AdmittedCall,
   { upstream, family, limits, usageAsked }: PassOptions,
   headers: Readonly<Record<string, string>>,
 ): PassedAnswer {
   const body = new EventAnswer({
     upstream,
     family: family.follow(),
-    matcher: call.turn.matcher,
-    signal: call.signal,
+    matcher: turn.matcher,
+    signal,
     limits,
     usageAsked,
     onUsage: (usage) => {
-      call.record.usage = usage
+      record.usage = usage
     },
-    onCreated: (id) => noteCreated(call, id),
+    onCreated: (id) => noteCreated(turn, id),
     // What went out already may tell how a secret begins: there is no second try.
-    onReflection: () => call.turn.close('model'),
+    onReflection: () => turn.close('model'),
   })
   return new PassedAnswer({ status: upstream.status, headers: { ...headers, ...STREAM_HEADERS }, body })
 }
@@ -95,7 +99,7 @@ async function passError(
   try {
     const bytes = await readAnswer(upstream, { limitBytes: ERROR_BYTES, signal })
     parseAnswer(bytes)
-    if (carries(bytes, turn.matcher)) return ours('reflection')
+    if (bytesCarry(bytes, turn.matcher)) return ours('reflection')
     return new PassedAnswer({ status, headers, body: bytes, reason: 'upstream_status' })
   } catch (error) {
     signal.throwIfAborted()
@@ -104,13 +108,6 @@ async function passError(
   }
 }
 
-/** As bytes, and as the text that they are to whoever decodes them. */
-function carries(bytes: Uint8Array, matcher: SecretMatcher): boolean {
-  if (matcher.matchesBytes(bytes)) return true
-  const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  return view.includes('\\') && textCarries(view.toString('utf8'), matcher)
-}
-
-function noteCreated({ turn }: AdmittedCall, id: unknown): void {
+function noteCreated(turn: Turn, id: unknown): void {
   if (typeof id === 'string' && id !== '' && id.length <= 256) turn.noteCreated(id)
 }

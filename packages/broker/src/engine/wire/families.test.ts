@@ -80,9 +80,11 @@ test.each<[status: number, openai: string, anthropic: string]>([
   expect(types.map(({ error }) => error.type)).toEqual([openai, openai, anthropic])
 })
 
+type Expected = { readonly [K in 'end' | 'failed' | 'usageOnly']?: Reading[K] | undefined }
+
 describe('T29 what ends a stream', () => {
   const choice = (index: number, finish_reason: unknown = null) => ({ index, delta: {}, finish_reason })
-  const cases: [what: string, family: WireFamily, events: (object | string)[], expected: Reading][] = [
+  const cases: [what: string, family: WireFamily, events: (object | string)[], expected: Expected][] = [
     ['chat: a piece', openAiChat, [{ choices: [choice(0)] }], { end: undefined }],
     ['chat: [DONE]', openAiChat, ['[DONE]'], { end: 'ended' }],
     [
