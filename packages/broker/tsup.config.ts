@@ -1,7 +1,7 @@
 import { defineConfig } from 'tsup'
 
 export default defineConfig({
-  entry: ['src/index.ts', 'src/engine/index.ts'],
+  entry: ['src/index.ts', 'src/engine/index.ts', 'src/mcp/index.ts', 'src/otel/index.ts'],
   format: 'esm',
   target: 'es2023',
   sourcemap: true,

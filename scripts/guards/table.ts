@@ -31,7 +31,14 @@ const EVERYTHING = [SCOPE, SOURCES, PROTOCOL, BROKER, ENGINE, WORKER, PLUGIN, HO
 export const TABLE: readonly WorkspaceRow[] = [
   { dir: 'packages/protocol', name: PROTOCOL, own: [], external: ['typebox'], published: true },
   { dir: 'packages/credential-scope', name: SCOPE, own: [], external: [], published: true },
-  { dir: 'packages/broker', name: BROKER, own: [SCOPE, PROTOCOL], external: ['undici'], published: true },
+  {
+    dir: 'packages/broker',
+    name: BROKER,
+    own: [SCOPE, PROTOCOL],
+    external: ['typebox', 'undici'],
+    peers: ['@modelcontextprotocol/client', '@opentelemetry/api'],
+    published: true,
+  },
   {
     dir: 'packages/pi-broker',
     name: PI_BROKER,
@@ -60,7 +67,7 @@ export const TABLE: readonly WorkspaceRow[] = [
     dir: 'bench',
     name: '@sandbox/bench',
     own: [...EVERYTHING, '@sandbox/testing'],
-    external: ['dockerode', 'undici'],
+    external: ['@portkey-ai/gateway', 'dockerode', 'undici'],
     published: false,
   },
 ]

@@ -1,8 +1,12 @@
 import { type AuthSlot, type CredentialGetter, snapshotScope } from '@sandbox/credential-scope'
 import { limits, ROUTE_NAME, type ToolSpec } from '@sandbox/protocol'
+import { BodyBudget } from './engine/call/body-budget.ts'
 import type { CallEvent } from './engine/call/call-event.ts'
 import { BrokerError } from './engine/errors.ts'
+import { compileInput, type InputCheck } from './engine/tool-input.ts'
 import { localSchema, schemaProblem } from './engine/tool-schema.ts'
+import type { McpServer } from './mcp/mcp-port.ts'
+import { readMcp } from './mcp-option.ts'
 import { readHome, type UpstreamOptions, type UpstreamPicker } from './upstream-choice.ts'
 
 /** What a host tool learns about the call. Each call gets its own frozen copy. */
@@ -19,11 +23,11 @@ export interface HostTool {
   /** `[a-z][a-z0-9_]{0,47}`, unique. */
   name: string
   description: string
-  /** A JSON Schema object, without remote references. */
-  parameters: Record<string, unknown>
+  /** A JSON Schema object, such as typebox makes, without remote references. Inputs that do not fit are refused. */
+  parameters: object
   /**
-   * Runs once per call. `input` is what the model wrote: untrusted. A throw fails the call, and its text never
-   * reaches the guest.
+   * Runs once per call, with an input that fits `parameters`. It is what the model wrote: untrusted all the same.
+   * A throw fails the call, and its text never reaches the guest.
    */
   execute(input: Record<string, unknown>, context: HostToolContext): string | Promise<string>
 }
@@ -47,6 +51,8 @@ export interface BrokerOptions {
   allowHttp?: boolean
   /** Omitted = none. */
   tools?: readonly HostTool[]
+  /** MCP servers, made by `mcpServer` of `@sandbox/broker/mcp`. Omitted = none. */
+  mcp?: readonly McpServer[]
   /** Calls per turn, 1 to 1000. Omitted = 48. */
   maxCalls?: number
   /** Token limit of each model call, 1 to 32768. Omitted = 4096. */
@@ -66,6 +72,11 @@ export interface BrokerOptions {
   allowFields?: readonly string[]
   /** Top-level request fields of the `/v1` routes that are set, whatever the guest sent. Omitted = none. */
   setFields?: Readonly<Record<string, unknown>>
+  /**
+   * Memory for request bodies: give brokers one `new BodyBudget({ bytes })` to share. A body that finds no room
+   * waits for it. Omitted = the budget of the process, 256 MiB.
+   */
+  bodyBudget?: BodyBudget
   /** Called once per call when it has ended. A throw is swallowed. */
   onCall?(event: CallEvent): void
 }
@@ -73,6 +84,7 @@ export interface BrokerOptions {
 /** A host tool, checked and copied. */
 export interface ResolvedTool {
   readonly spec: ToolSpec
+  readonly check: InputCheck
   readonly execute: HostTool['execute']
 }
 
@@ -80,12 +92,14 @@ export interface ResolvedTool {
 export interface ResolvedOptions {
   readonly upstream: UpstreamOptions
   readonly tools: readonly ResolvedTool[]
+  readonly mcp: readonly McpServer[]
   readonly maxCalls: number
   readonly maxOutputTokens: number
   readonly maxQueuedCalls: number
   readonly maxParallelCalls: number
   readonly allowFields: ReadonlySet<string>
   readonly setFields: Readonly<Record<string, unknown>>
+  readonly bodyBudget: BodyBudget | undefined
   readonly onCall: ((event: CallEvent) => void) | undefined
 }
 
@@ -104,10 +118,13 @@ export function checkBrokerOptions(options: BrokerOptions): void {
  */
 export function resolveOptions(options: BrokerOptions): ResolvedOptions {
   if (typeof options !== 'object' || options === null) throw invalid('options', 'must be an object')
-  const { apiKey, onCall, upstream: picker, allowFields = [] } = options
+  const { apiKey, onCall, bodyBudget, upstream: picker, allowFields = [] } = options
   const allowHttp = options.allowHttp === true
   if (typeof apiKey !== 'function') throw invalid('apiKey', 'must be a function of the scope')
   if (onCall !== undefined && typeof onCall !== 'function') throw invalid('onCall', 'must be a function')
+  if (bodyBudget !== undefined && !(bodyBudget instanceof BodyBudget)) {
+    throw invalid('bodyBudget', 'must be made by new BodyBudget({ bytes })')
+  }
   if (picker !== undefined && typeof picker !== 'function') {
     throw invalid('upstream', 'must be a function of the scope')
   }
@@ -117,12 +134,14 @@ export function resolveOptions(options: BrokerOptions): ResolvedOptions {
   return {
     upstream: { home: readHome(options, { allowHttp, apiKey }), picker, allowHttp, apiKey },
     tools: readTools(options.tools ?? []),
+    mcp: readMcp(options.mcp ?? []),
     maxCalls: readCount('maxCalls', options.maxCalls ?? 48, 1, 1000),
     maxOutputTokens: readCount('maxOutputTokens', options.maxOutputTokens ?? 4096, 1, 32_768),
     maxQueuedCalls: readCount('maxQueuedCalls', options.maxQueuedCalls ?? 4, 0, 64),
     maxParallelCalls: readCount('maxParallelCalls', options.maxParallelCalls ?? 4, 1, 16),
     allowFields: new Set(allowFields),
     setFields: Object.freeze(plainCopy(options.setFields ?? {}, 'setFields')),
+    bodyBudget,
     onCall: onCall === undefined ? undefined : (event) => onCall.call(options, event),
   }
 }
@@ -159,9 +178,21 @@ function readTool(tool: HostTool, where: string): ResolvedTool {
   }
   const problem = schemaProblem(parameters)
   if (problem !== undefined) throw invalid(`${where}.parameters`, problem)
+  const schema = plainCopy(localSchema(parameters).schema, `${where}.parameters`)
   return {
-    spec: { name, description, parameters: plainCopy(localSchema(parameters).schema, `${where}.parameters`) },
+    spec: { name, description, parameters: schema },
+    check: compiled(schema, `${where}.parameters`),
     execute: (input, context) => tool.execute(input, context),
+  }
+}
+
+function compiled(schema: Record<string, unknown>, where: string): InputCheck {
+  try {
+    return compileInput(schema)
+  } catch (cause) {
+    throw new BrokerError('options_invalid', `${where}: has a pattern that is no regular expression`, {
+      cause,
+    })
   }
 }
 

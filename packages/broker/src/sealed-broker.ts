@@ -1,16 +1,21 @@
-import { limits, SEALED_PLACEHOLDER, type ToolSpec, TURN_NONCE_HEADER } from '@sandbox/protocol'
+import { limits, type McpSpec, SEALED_PLACEHOLDER, type ToolSpec, TURN_NONCE_HEADER } from '@sandbox/protocol'
+import { sharedBodyBudget } from './engine/call/body-budget.ts'
 import type { BrokerHandler } from './engine/call/exchange.ts'
 import { type CallEngine, handleCall } from './engine/call/handle-call.ts'
 import { type HeadPolicy, SEALED_HEADERS } from './engine/call/request-head.ts'
 import type { RouteTable } from './engine/call/route.ts'
+import { CHEAP_CALLS, TokenBucket } from './engine/call/token-bucket.ts'
 import { BrokerError } from './engine/errors.ts'
 import { LISTENER_LIMITS, type SocketOwner, UnixListener } from './engine/listener/unix-listener.ts'
 import { handleWebRequest } from './engine/listener/web-adapter.ts'
 import { STREAM_LIMITS } from './engine/stream/event-answer.ts'
-import { type BoundTurn, TurnBinding, type TurnInput } from './engine/turn/turn-binding.ts'
+import { type BoundTurn, type Turn, TurnBinding, type TurnInput } from './engine/turn/turn-binding.ts'
 import { SealedDesk, type WorkerDesk } from './engine/turn/worker-desk.ts'
 import { workerRoutes } from './engine/turn/worker-routes.ts'
 import { type BrokerOptions, type ResolvedOptions, resolveOptions } from './options.ts'
+import { McpLinks } from './routes/mcp-links.ts'
+import { listMcp } from './routes/mcp-listing.ts'
+import { mcpRoute } from './routes/mcp-route.ts'
 import { modelRoute } from './routes/model-route.ts'
 import { toolRoute } from './routes/tool-route.ts'
 import { wireRoutes } from './routes/wire-routes.ts'
@@ -20,6 +25,12 @@ export interface SealedBroker extends AsyncDisposable {
   readonly desk: WorkerDesk
   /** The tools as the turn describes them to the worker. */
   readonly toolSpecs: readonly ToolSpec[]
+  /**
+   * Asks the MCP servers for their tools, as the bound turn's speaker: what the turn tells its worker. Servers that
+   * do not answer within 10 s, or not well, are left out, and `onCall` hears of each. Rejects with
+   * {@link BrokerError} `turn_invalid` before `bind`, and with the signal's reason.
+   */
+  mcpSpecs(options?: { readonly signal?: AbortSignal }): Promise<McpSpec[]>
   /**
    * Opens the worker's socket, mode 0600. `owner` gives it to another account. Rejects with
    * {@link BrokerError} codes `socket_path_invalid`, `listen_failed`, `already_listening`.
@@ -47,6 +58,8 @@ export interface SealedTimes {
   readonly headersMs: number
   /** How long an answer waits for a guest that does not read. */
   readonly drainMs: number
+  /** For the tool lists of all MCP servers. */
+  readonly listMs: number
   /** Silence of an upstream after which a stream's guest gets a comment. */
   readonly keepAliveMs: number
 }
@@ -57,6 +70,7 @@ const TIMES: SealedTimes = {
   leaseMs: limits.ACK_LEASE_MS,
   headersMs: LISTENER_LIMITS.headersMs,
   drainMs: LISTENER_LIMITS.drainMs,
+  listMs: 10_000,
   keepAliveMs: STREAM_LIMITS.keepAliveMs,
 }
 
@@ -82,8 +96,14 @@ class OpenBroker implements SealedBroker {
   readonly #turns: TurnBinding
   readonly #listener: UnixListener
   readonly #handler: BrokerHandler
+  readonly #options: ResolvedOptions
+  readonly #listMs: number
+  readonly #links = new McpLinks()
+  #turn: Turn | undefined
 
   constructor(options: ResolvedOptions, times: SealedTimes, worker = true) {
+    this.#options = options
+    this.#listMs = times.listMs
     this.#turns = new TurnBinding({
       limits: {
         maxCalls: options.maxCalls,
@@ -102,9 +122,14 @@ class OpenBroker implements SealedBroker {
       onDiscard: () => this.#turns.release(),
     })
     const engine: CallEngine = {
-      routes: new Map([...callRoutes(options, times), ...(worker ? this.#workerRoutes(times) : [])]),
+      routes: new Map([
+        ...callRoutes(options, times, this.#links),
+        ...(worker ? this.#workerRoutes(times) : []),
+      ]),
       fallback: POLICY,
       turns: this.#turns,
+      bodies: (options.bodyBudget ?? sharedBodyBudget()).share(),
+      cheap: new TokenBucket(CHEAP_CALLS),
       ...(options.onCall === undefined ? {} : { onCall: options.onCall }),
     }
     this.#handler = (request) => handleCall(engine, request)
@@ -126,8 +151,25 @@ class OpenBroker implements SealedBroker {
   bind(turn: TurnInput): BoundTurn {
     if (this.desk.failure !== undefined) throw this.desk.failure
     const bound = this.#turns.bind(turn)
+    this.#turn = bound
     const { turnId, nonce, scope } = bound
     return { turnId, nonce, scope, release: () => bound.release(), revoke: () => bound.revoke() }
+  }
+
+  async mcpSpecs({ signal = NEVER }: { readonly signal?: AbortSignal } = {}): Promise<McpSpec[]> {
+    const turn = this.#turn
+    if (turn === undefined)
+      throw new BrokerError('turn_invalid', 'Bind the turn before asking for its MCP tools.')
+    const { mcp: servers, onCall } = this.#options
+    return await listMcp({
+      servers,
+      links: this.#links,
+      turn,
+      signal,
+      limitMs: this.#listMs,
+      hostTools: this.toolSpecs,
+      ...(onCall === undefined ? {} : { onCall }),
+    })
   }
 
   async stop(force = true): Promise<void> {
@@ -135,6 +177,7 @@ class OpenBroker implements SealedBroker {
     if (force) this.#turns.release()
     await this.#listener.stop(force)
     this.#turns.release()
+    await this.#links.closed()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -151,17 +194,28 @@ class OpenBroker implements SealedBroker {
   }
 }
 
+const NEVER = new AbortController().signal
+
 const POLICY: HeadPolicy = {
   method: 'POST',
   headers: new Set([...SEALED_HEADERS, TURN_NONCE_HEADER]),
   placeholder: SEALED_PLACEHOLDER,
 }
 
-function callRoutes(options: ResolvedOptions, { callMs, keepAliveMs }: SealedTimes): RouteTable {
+const MCP = { requestBytes: limits.SEALED_CALL_BODY_BYTES }
+
+function callRoutes(
+  options: ResolvedOptions,
+  { callMs, keepAliveMs }: SealedTimes,
+  links: McpLinks,
+): RouteTable {
   const common = { policy: POLICY, callMs }
   return new Map([
     ['/model', modelRoute(options, common)],
     ...wireRoutes(options, keepAliveMs),
+    ...options.mcp.map(
+      (server) => [`/mcp/${server.name}`, mcpRoute({ ...common, ...MCP, server, links })] as const,
+    ),
     ...options.tools.map((tool) => [`/tools/${tool.spec.name}`, toolRoute(tool, common)] as const),
   ])
 }

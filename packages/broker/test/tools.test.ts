@@ -83,6 +83,43 @@ describe('SB-17 host tools [call:host-chooses-identity]', () => {
   })
 })
 
+describe('MI-07 inputs are held against their schema', () => {
+  const parameters = {
+    type: 'object',
+    properties: { city: { type: 'string' }, days: { type: 'array', items: { type: 'integer' } } },
+    required: ['city'],
+    additionalProperties: false,
+  }
+  async function ask(body: unknown) {
+    let ran = 0
+    const weather = { ...tool(() => `${++ran}`, 'weather'), parameters }
+    await using rig = await openRig({ tools: [weather], maxCalls: 1 })
+    const { nonce } = rig.broker.bind(turnInput())
+    using guest = rig.guest()
+    const call = { path: '/tools/weather', headers: callHeaders(nonce), body }
+    const answer = await guest.call(call)
+    const second = await guest.call(call)
+    return { answer, second, ran, event: await rig.reported(() => true), received: guest.received.toString() }
+  }
+  test.each<[string, unknown, string]>([
+    ['a missing field', { days: [] }, 'the input: required'],
+    ['a field of another type', { city: 7 }, '/city: type'],
+    ['an item deep inside', { city: 'Oslo', days: [1, 'two'] }, '/days/1: type'],
+    ['a field too many', { city: 'Oslo', speaker: 'u-owner' }, 'the input: additionalProperties'],
+  ])('%s is 400, the tool does not run, and where it was wrong is for the host', async (_, body, problem) => {
+    const { answer, ran, second, event, received } = await ask(body)
+    expect([answer.status, answer.json.error.code, ran]).toEqual([400, 'input_refused', 0])
+    expect(event).toMatchObject({ reason: 'input_refused', problem, name: 'weather' })
+    expect(received).not.toContain(problem.slice(-8))
+    expect(second.json.error.code).toBe('budget_spent')
+  })
+  test('what fits runs', async () => {
+    const { answer, event } = await ask({ city: 'Oslo', days: [1] })
+    expect(answer.json).toEqual({ text: '1' })
+    expect(event).not.toHaveProperty('problem')
+  })
+})
+
 describe('SB-18 and SB-30 what a tool gives back [call:generic-errors]', () => {
   const failing: [string, HostTool['execute']][] = [
     [

@@ -37,6 +37,7 @@ async function callModel(options: ResolvedOptions, call: AdmittedCall): Promise<
   const chat = normaliseChat(body, { model, tokenLimitField, maxOutputTokens: options.maxOutputTokens })
   if (!chat.ok) throw new CallRefusal('input_refused')
   record.droppedFields = chat.dropped
+  record.model = model
   const secret = await spendCredential(call, { getter: chosen.getterFor(url), origin: url.origin })
   const answer = await forwardJson({
     agent: sharedAgent(),

@@ -26,6 +26,9 @@ export function toolRoute(
 
 async function runTool(tool: ResolvedTool, call: AdmittedCall): Promise<unknown> {
   const input = parseObject(call.bytes)
+  // Where it does not fit is for the host alone: the guest has the schema.
+  call.record.problem = tool.check(input)
+  if (call.record.problem !== undefined) throw new CallRefusal('input_refused')
   const { channel, speaker } = snapshotScope(call.turn.scope)
   const context = Object.freeze({ channel, speaker, signal: call.signal })
   const text: unknown = await raceSignal(execute(tool, input, context), call.signal)

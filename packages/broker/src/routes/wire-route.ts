@@ -63,6 +63,7 @@ async function callWire(options: ResolvedOptions, wire: WireRoute, call: Admitte
     throw new CallRefusal('input_refused', { problem: path === '' ? problem : `${path}: ${problem}` })
   }
   record.droppedFields = request.dropped
+  record.model = chosen.model
   const secret = await spendCredential(call, { getter: chosen.getterFor(url), origin: url.origin })
   const upstream = await openUpstream({
     agent: sharedAgent(),

@@ -12,10 +12,12 @@ export type CallReason =
   | 'turn_over'
   | 'nonce_refused'
   | 'busy'
+  | 'too_fast'
   | 'budget_spent'
   | 'body_too_large'
   | 'body_invalid'
   | 'input_refused'
+  | 'mcp_refused'
   | 'credential_missing'
   | 'credential_error'
   | 'credential_invalid'
@@ -73,7 +75,7 @@ export interface CallEvent {
   /** The channel and speaker of that turn. */
   readonly scope?: SandboxCredentialScope
   readonly route: CallRoute
-  /** The tool's or worker route's name. */
+  /** The name of a tool or worker route, or `<server>` or `<server>/<tool>` of MCP. */
   readonly name?: string
   /** What the guest got; 0 when its connection was closed without an answer. */
   readonly status: number
@@ -83,10 +85,16 @@ export interface CallEvent {
   readonly requestBytes: number
   readonly answerBytes: number
   readonly durationMs: number
+  /** The model that was called. */
+  readonly model?: string
+  /** True when the answer came as a stream. */
+  readonly streamed?: boolean
   /** From the call's start to the first byte of its answer's body; absent when there was none. */
   readonly firstByteMs?: number
   /** Names of request fields that were dropped. */
   readonly droppedFields: readonly string[]
+  /** What was wrong with a refused input: a place in it and a keyword, in our words. Place names may be the guest's. */
+  readonly problem?: string
   /** Which credential was used, as a fingerprint that means nothing outside this process. */
   readonly fingerprint?: string
   readonly usage?: CallUsage
@@ -109,8 +117,11 @@ export class CallRecord {
   answerBytes = 0
   upstreamStatus: number | undefined
   droppedFields: readonly string[] = []
+  problem: string | undefined
   fingerprint: string | undefined
   usage: CallUsage | undefined
+  model: string | undefined
+  streamed = false
   #firstByteMs: number | undefined
 
   /** Notes that the first byte of the answer's body is there. Later calls change nothing. */
@@ -120,7 +131,7 @@ export class CallRecord {
 
   /** The event of the ended call. */
   toEvent(end: { status: number; reason: CallReason }): CallEvent {
-    const { callId, route, name, turn, upstreamStatus, droppedFields, fingerprint, usage } = this
+    const { callId, route, name, turn, upstreamStatus, droppedFields, problem, fingerprint, usage } = this
     return {
       callId,
       ...(turn === undefined ? {} : { turnId: turn.turnId, scope: turn.scope }),
@@ -131,8 +142,11 @@ export class CallRecord {
       requestBytes: this.requestBytes,
       answerBytes: this.answerBytes,
       durationMs: performance.now() - this.#startedMs,
+      ...(this.model === undefined ? {} : { model: this.model }),
+      ...(this.streamed && { streamed: true }),
       ...(this.#firstByteMs === undefined ? {} : { firstByteMs: this.#firstByteMs }),
       droppedFields,
+      ...(problem === undefined ? {} : { problem }),
       ...(fingerprint === undefined ? {} : { fingerprint }),
       ...(usage === undefined ? {} : { usage }),
     }

@@ -22,7 +22,7 @@ const REASONS: Partial<Record<CredentialErrorCode, Exclude<CallReason, 'ok'>>> =
  * first, the refusal is the signal's.
  */
 export async function spendCredential(
-  call: AdmittedCall,
+  call: Pick<AdmittedCall, 'turn' | 'signal' | 'record'>,
   options: { readonly getter: CredentialGetter; readonly origin: string },
 ): Promise<Secret> {
   const { turn, signal, record } = call

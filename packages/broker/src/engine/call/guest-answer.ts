@@ -39,10 +39,16 @@ const REFUSALS: Readonly<Record<Exclude<CallReason, 'ok'>, RefusalRow>> = {
   nonce_refused: over,
   aborted: over,
   busy: { status: 429, code: 'busy', message: 'Too many calls at once.', retry: true },
+  too_fast: { status: 429, code: 'too_fast', message: 'Too many messages in a short time.', retry: true },
   budget_spent: { status: 429, code: 'budget_spent', message: 'This turn has no calls left.' },
   body_too_large: { status: 413, code: 'body_too_large', message: 'The body is too large.' },
   body_invalid: { status: 400, code: 'body_invalid', message: 'The body must be a JSON object.' },
   input_refused: { status: 400, code: 'input_refused', message: 'The body has a field that is not allowed.' },
+  mcp_refused: {
+    status: 403,
+    code: 'mcp_refused',
+    message: 'Only tools/call of a listed tool, with an object of arguments, is allowed here.',
+  },
   credential_missing: {
     status: 502,
     code: 'no_credential',
@@ -121,7 +127,7 @@ export function refusalAnswer(refusal: CallRefusal, shape: ErrorShape = shortSha
     headers: {
       ...JSON_HEADERS,
       ...(retry ? {} : { 'x-should-retry': 'false' }),
-      ...(refusal.reason === 'busy' ? { 'retry-after': '1' } : {}),
+      ...(refusal.reason === 'busy' || refusal.reason === 'too_fast' ? { 'retry-after': '1' } : {}),
     },
     body: jsonBytes(shape(error)),
   }

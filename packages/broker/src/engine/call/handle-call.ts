@@ -1,6 +1,7 @@
 import { TURN_NONCE_HEADER } from '@sandbox/protocol'
 import { carriesSecret } from '../reflection/scan-json.ts'
 import type { Turn, TurnBinding } from '../turn/turn-binding.ts'
+import type { BodyLease, BodyShare } from './body-budget.ts'
 import { type CallEvent, type CallReason, CallRecord } from './call-event.ts'
 import { type CallSignal, type CallSignalSources, linkCallSignal } from './call-signal.ts'
 import type { LeaveSlot } from './call-slots.ts'
@@ -19,6 +20,7 @@ import {
   readHead,
 } from './request-head.ts'
 import type { CallRoute, RouteTable } from './route.ts'
+import type { TokenBucket } from './token-bucket.ts'
 
 /** What a broker is made of. */
 export interface CallEngine {
@@ -26,6 +28,10 @@ export interface CallEngine {
   /** For requests to no route: they meet the same checks first. */
   readonly fallback: HeadPolicy
   readonly turns: TurnBinding
+  /** The memory that request bodies are read into. Omitted = without limit. */
+  readonly bodies?: BodyShare
+  /** For requests that spend nothing of a turn. Omitted = as many as come. */
+  readonly cheap?: TokenBucket
   /** Called once per call when it has ended. A throw is swallowed. */
   onCall?(event: CallEvent): void
 }
@@ -34,6 +40,8 @@ export interface CallEngine {
 interface Held {
   leave?: LeaveSlot
   linked?: CallSignal
+  /** Gone as soon as the request has been sent on, or is over. */
+  memory?: BodyLease
 }
 
 /**
@@ -57,6 +65,7 @@ export async function handleCall(engine: CallEngine, request: BrokerRequest): Pr
     checkHeaderNames(head, policy)
     checkPlaceholder(head, policy)
     checkHost(head, policy)
+    if (route === undefined || route.kind === 'worker') checkPace(engine)
     if (route === undefined) throw new CallRefusal('not_found')
     if (route.kind === 'worker') {
       const { signal } = hold(held, { guest: request.signal, limitMs: route.callMs })
@@ -71,30 +80,40 @@ export async function handleCall(engine: CallEngine, request: BrokerRequest): Pr
       ...(route.callMs !== undefined && { limitMs: route.callMs }),
     })
     held.leave = await turn.enterCall(signal, route.lane)
-    const value = await route.run({
-      turn,
-      bytes: await readCall(request, { head, route, record, signal }),
-      signal,
-      record,
-    })
+    const bytes = await readCall(engine, request, { head, route, record, signal, held })
+    const value = await route.run({ turn, bytes, signal, record })
+    held.memory?.release()
     signal.throwIfAborted()
     if (value instanceof PassedAnswer) return answer(value, value)
     return answer('ok', successAnswer(guestBytes(value, route, turn)))
   } catch (error) {
+    held.memory?.release()
     const refusal = held.linked?.refusal() ?? toRefusal(error)
+    record.problem ??= refusal.problem
     return answer(refusal.reason, refusalAnswer(refusal, shape))
   }
 }
 
+function checkPace({ cheap }: CallEngine): void {
+  if (cheap !== undefined && cheap.take() > 0) throw new CallRefusal('too_fast')
+}
+
+/** Waits for the memory that the body needs, as announced or as its route allows, and then reads it. */
 async function readCall(
+  { bodies }: CallEngine,
   { body }: BrokerRequest,
-  call: { head: RequestHead; route: CallRoute; record: CallRecord; signal: AbortSignal },
+  call: { head: RequestHead; route: CallRoute; record: CallRecord; signal: AbortSignal; held: Held },
 ): Promise<Uint8Array> {
-  const { head, route, record, signal } = call
+  const { head, route, record, signal, held } = call
   const { requestBytes: limitBytes, idleMs } = route
   const { contentLength } = head
+  if (contentLength !== undefined && contentLength > limitBytes) {
+    throw new CallRefusal('body_too_large', { limitBytes })
+  }
+  if (bodies !== undefined) held.memory = await bodies.reserve(contentLength ?? limitBytes, signal)
   const bytes = await readBody({ body, contentLength, limitBytes, ...(idleMs && { idleMs }), signal })
   record.requestBytes = bytes.byteLength
+  held.memory?.shrink(bytes.byteLength)
   return bytes
 }
 
@@ -150,7 +169,10 @@ function toAnswer(
 
 /** Notes when the first byte is there, and of a stream how much went out. */
 function counted(body: Uint8Array | AnswerStream, record: CallRecord): Uint8Array | AnswerStream {
-  if (!(body instanceof Uint8Array)) return countedStream(body, record)
+  if (!(body instanceof Uint8Array)) {
+    record.streamed = true
+    return countedStream(body, record)
+  }
   record.started()
   return body
 }

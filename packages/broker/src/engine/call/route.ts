@@ -21,7 +21,7 @@ export interface AdmittedCall {
 /** A kind of call that reaches something outside the container. */
 export interface CallRoute {
   readonly kind: 'model' | 'tool' | 'mcp'
-  /** The tool's name. */
+  /** The tool's or server's name. */
   readonly name?: string
   readonly policy: HeadPolicy
   readonly requestBytes: number

@@ -1,0 +1,32 @@
+import type { ToolSpec } from '@sandbox/protocol'
+import { localSchema, schemaProblem } from '../engine/tool-schema.ts'
+import type { McpToolListing } from './mcp-port.ts'
+
+/** Longest description that a worker is shown; what is longer is cut. */
+const DESCRIPTION_CHARS = 2_048
+
+/** What a worker may be shown of a server's list. */
+export interface ShownTools {
+  readonly specs: readonly ToolSpec[]
+  /** Tools that the operator lists and the worker is not shown: the server has none, or its schema is not usable. */
+  readonly missing: readonly string[]
+}
+
+/** W-35: the operator's tools as their server describes them, in the operator's order, and no other. */
+export function shownTools(allowed: readonly string[], listed: readonly McpToolListing[]): ShownTools {
+  const found = allowed.map((name) => {
+    const tool = listed.find((one) => one.name === name)
+    return { name, spec: tool === undefined ? undefined : specOf(tool) }
+  })
+  return {
+    specs: found.flatMap(({ spec }) => spec ?? []),
+    missing: found.filter(({ spec }) => spec === undefined).map(({ name }) => name),
+  }
+}
+
+function specOf({ name, description = '', inputSchema }: McpToolListing): ToolSpec | undefined {
+  if (typeof inputSchema !== 'object' || inputSchema === null || Array.isArray(inputSchema)) return undefined
+  if (schemaProblem(inputSchema) !== undefined) return undefined
+  const parameters = localSchema(inputSchema).schema as Record<string, unknown>
+  return { name, description: description.slice(0, DESCRIPTION_CHARS), parameters }
+}
