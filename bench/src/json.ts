@@ -33,6 +33,7 @@ export async function run(): Promise<readonly BenchRow[]> {
   return [
     ...(await compare('16k', conversation(16 * KIB), 400)),
     ...(await compare('400k', conversation(400 * KIB), 60)),
+    ...(await compare('400k.files', files(400 * KIB), 60)),
     ...(await compare('30m', conversation(30 * KIB * KIB), 5)),
     ...(await compare('30m.images', images(30 * KIB * KIB), 5)),
     await block('30m', conversation(30 * KIB * KIB)),
@@ -65,6 +66,20 @@ function conversation(bytes: number): Uint8Array {
     )
   }
   return bodyOf(messages)
+}
+
+/** Files of 4 KiB that a tool has read, as agents send them. */
+function files(bytes: number): Uint8Array {
+  const prose = 'A line of a file that a tool has read, some eighty characters long, then the end.\n'.repeat(
+    50,
+  )
+  return bodyOf(
+    Array.from({ length: Math.ceil(bytes / prose.length) }, () => ({
+      role: 'tool',
+      tool_call_id: 'c',
+      content: prose,
+    })),
+  )
 }
 
 /** Pictures of 2 MB. */
@@ -120,23 +135,44 @@ async function compare(id: string, bytes: Uint8Array, rounds: number): Promise<B
   ]
 }
 
-/** The longest that a timer waits while a body is rewritten; the best of three, since others use this machine too. */
+/**
+ * The longest that a timer waits while a body is rewritten. The peer does nothing but spin in pieces of 5 ms for as
+ * long: what it shows above that is the machine's, so the goal holds on a quiet one. The best of some rounds.
+ */
 async function block(id: string, bytes: Uint8Array): Promise<BenchRow> {
   const worst: number[] = []
-  for (let round = 0; round < 3; round++) {
-    const delay = monitorEventLoopDelay({ resolution: TIMER_MS })
-    delay.enable()
-    await rewrite(bytes)
-    await new Promise((resolve) => setTimeout(resolve, 10))
-    delay.disable()
-    worst.push(delay.max / 1e6)
+  const control: number[] = []
+  for (let round = 0; round < 5; round++) {
+    const startMs = performance.now()
+    worst.push(await longestWait(async () => void (await rewrite(bytes))))
+    const tookMs = performance.now() - startMs
+    control.push(await longestWait(() => spin(tookMs)))
   }
   return judged({
     id: `json.block.${id}`,
-    what: `longest block of the event loop during one rewrite of ${Math.round(bytes.length / KIB)} KiB`,
+    what: `longest block of the event loop during one rewrite of ${Math.round(bytes.length / KIB)} KiB; peer: 5 ms pieces`,
     unit: 'ms',
     value: Math.min(...worst),
     p99: Math.max(...worst),
+    peer: Math.min(...control),
     goal: '<= 50',
   })
+}
+
+async function longestWait(work: () => Promise<void>): Promise<number> {
+  const delay = monitorEventLoopDelay({ resolution: TIMER_MS })
+  delay.enable()
+  await work()
+  await new Promise((resolve) => setTimeout(resolve, 10))
+  delay.disable()
+  return delay.max / 1e6
+}
+
+async function spin(forMs: number): Promise<void> {
+  const endMs = performance.now() + forMs
+  while (performance.now() < endMs) {
+    const pieceMs = performance.now() + 5
+    while (performance.now() < pieceMs);
+    await new Promise((resolve) => setImmediate(resolve))
+  }
 }
