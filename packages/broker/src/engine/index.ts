@@ -18,6 +18,7 @@ export type {
 } from './body-table/request-table.ts'
 export { rewriteRequest } from './body-table/rewrite-request.ts'
 export { schemaRule } from './body-table/schema-table.ts'
+export { BodyBudget, type BodyLease, type BodyShare, sharedBodyBudget } from './call/body-budget.ts'
 export { type CallEvent, type CallReason, CallRecord, type CallUsage } from './call/call-event.ts'
 export { type CallSignal, type CallSignalSources, linkCallSignal, raceSignal } from './call/call-signal.ts'
 export { spendCredential } from './call/credential.ts'
@@ -29,6 +30,7 @@ export { parseObject, type ReadBodyOptions, readBody } from './call/read-body.ts
 export { CallRefusal, type RefusalDetail } from './call/refusal.ts'
 export { type HeadPolicy, type RequestHead, SEALED_HEADERS } from './call/request-head.ts'
 export type { AdmittedCall, CallRoute, RouteTable, WorkerCall, WorkerRoute } from './call/route.ts'
+export { type BucketOptions, CHEAP_CALLS, TokenBucket } from './call/token-bucket.ts'
 export { BrokerError, type BrokerErrorCode } from './errors.ts'
 export { checkSocketPath } from './listener/socket-path.ts'
 export {

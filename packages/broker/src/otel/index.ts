@@ -1,0 +1,1 @@
+export { type CallTelemetryOptions, callTelemetry } from './call-telemetry.ts'
