@@ -73,6 +73,7 @@ describe('SB-02 numbers', () => {
     ['maxCalls', 1, 1000],
     ['maxOutputTokens', 1, 32_768],
     ['maxQueuedCalls', 0, 64],
+    ['maxParallelCalls', 1, 16],
   ] as const
   test.each(ranges)('%s from %i to %i', (name, least, most) => {
     for (const value of [least, most]) expect(problemOf({ ...GOOD, [name]: value })).toBeUndefined()
@@ -143,6 +144,14 @@ describe('the rest', () => {
     ['authSlot', { kind: 'query', name: '' }],
     ['authSlot', { kind: 'basic', user: 'a:b' }],
     ['authSlot', 'bearer'],
+    ['responsesUrl', 'http://api.example/v1/responses'],
+    ['responsesUrl', 'https://user@api.example/v1/responses'],
+    ['upstream', 'https://api.example'],
+    ['allowFields', 'top_k'],
+    ['allowFields', [1]],
+    ['setFields', { model: 'other' }],
+    ['setFields', { stream: true }],
+    ['setFields', { n: 1n }],
   ])('%s as %o is refused and named', (name, value) => {
     expect(problemOf({ ...GOOD, [name]: value })).toContain(name)
   })

@@ -112,6 +112,17 @@ export function checkBrokerOptions(options: BrokerOptions): void {
   snapshotScope({ channel: 'sandbox:preflight', speaker: { id: 'preflight', name: '' } })
 }
 
+/** Fields that have an option of their own, or that the guest decides within bounds. */
+const OWN_FIELDS = [
+  'model',
+  'messages',
+  'input',
+  'stream',
+  'max_tokens',
+  'max_completion_tokens',
+  'max_output_tokens',
+]
+
 /**
  * Checks options and fills in defaults.
  * @throws BrokerError `options_invalid`, naming the field.
@@ -131,6 +142,9 @@ export function resolveOptions(options: BrokerOptions): ResolvedOptions {
   if (!Array.isArray(allowFields) || allowFields.some((name) => typeof name !== 'string')) {
     throw invalid('allowFields', 'must be an array of field names')
   }
+  const setFields = plainCopy(options.setFields ?? {}, 'setFields')
+  const decided = OWN_FIELDS.find((name) => Object.hasOwn(setFields, name))
+  if (decided !== undefined) throw invalid('setFields', `"${decided}" is not for this option`)
   return {
     upstream: { home: readHome(options, { allowHttp, apiKey }), picker, allowHttp, apiKey },
     tools: readTools(options.tools ?? []),
@@ -140,7 +154,7 @@ export function resolveOptions(options: BrokerOptions): ResolvedOptions {
     maxQueuedCalls: readCount('maxQueuedCalls', options.maxQueuedCalls ?? 4, 0, 64),
     maxParallelCalls: readCount('maxParallelCalls', options.maxParallelCalls ?? 4, 1, 16),
     allowFields: new Set(allowFields),
-    setFields: Object.freeze(plainCopy(options.setFields ?? {}, 'setFields')),
+    setFields: Object.freeze(setFields),
     bodyBudget,
     onCall: onCall === undefined ? undefined : (event) => onCall.call(options, event),
   }

@@ -1,9 +1,11 @@
 import { join } from 'node:path'
 import { chatText, scriptedUpstream, tempDir } from '@sandbox/testing'
 import { describe, expect, test } from 'vitest'
-import { openSealedBroker, SandboxBroker } from '../src/index.ts'
+import { type CallEvent, openSealedBroker, SandboxBroker } from '../src/index.ts'
+import { gate } from './support/gate.ts'
 import { Guest } from './support/guest.ts'
 import { MODEL_BODY, turnInput } from './support/rig.ts'
+import { chatDelta, event, startStream } from './support/sse.ts'
 
 const context = () => ({
   channel: 'web:room',
@@ -52,6 +54,51 @@ describe('SB-04 without a socket', () => {
     const silent = broker.handle(request(new ReadableStream({})))
     control.abort()
     expect((await silent).status).toBe(410)
+  })
+})
+
+describe('SB-04 streams without a socket', () => {
+  const ask = (broker: SandboxBroker) =>
+    broker.handle(post('/v1/chat/completions', { ...MODEL_BODY, stream: true }))
+  const open = (modelUrl: string, events: CallEvent[]) =>
+    new SandboxBroker({
+      context: context(),
+      modelUrl,
+      allowHttp: true,
+      model: 'm',
+      apiKey: () => 'k'.repeat(20),
+      onCall: (one) => events.push(one),
+    })
+  test('are read as they come, and reported at their end', async () => {
+    const events: CallEvent[] = []
+    const go = gate()
+    await using upstream = await scriptedUpstream(async (_, response) => {
+      startStream(response)
+      response.write(chatDelta({ content: 'a' }))
+      await go.promise
+      response.end(chatDelta({}, 'stop') + event('[DONE]'))
+    })
+    await using broker = open(upstream.url, events)
+    const answer = await ask(broker)
+    const reader = answer.body?.getReader()
+    expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe(chatDelta({ content: 'a' }))
+    expect(events).toEqual([])
+    go.resolve()
+    while ((await reader?.read())?.done === false);
+    expect(events[0]).toMatchObject({ reason: 'ok', status: 200 })
+  })
+  test('T17 end at the provider when their reader leaves', async () => {
+    const events: CallEvent[] = []
+    const closed = gate()
+    await using upstream = await scriptedUpstream((_, response) => {
+      response.on('close', () => closed.resolve())
+      startStream(response)
+      response.write(chatDelta({ content: 'a' }))
+    })
+    await using broker = open(upstream.url, events)
+    await (await ask(broker)).body?.cancel()
+    await closed.promise
+    expect(events[0]).toMatchObject({ reason: 'aborted' })
   })
 })
 

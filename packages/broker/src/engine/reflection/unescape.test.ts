@@ -53,6 +53,11 @@ test('W-17 property: in pieces of any size it reads as in one', () => {
   )
 })
 
+test('characters beyond ASCII come out as UTF-8', () => {
+  const read = unescaped(Buffer.from('\\u002d \\u00e9 \\u07ff \\u0800 \\u65E5'))
+  expect(text(read ?? Buffer.of())).toBe('- é \u07ff \u0800 日')
+})
+
 test('an escape is not waited for when its backslash is escaped itself', () => {
   const reader = new Unescape()
   expect(text(reader.push(Buffer.from('a\\\\')))).toBe('a\\')
