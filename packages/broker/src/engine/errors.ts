@@ -10,6 +10,7 @@
  * - `protocol_mismatch`: the worker speaks another protocol version.
  * - `hello_invalid`: the worker's first message was no hello.
  * - `second_hello`: a second hello arrived; the worker must be discarded.
+ * - `grant_failed`: the hook of a precheck failed, was too slow, or granted what cannot be.
  * - `aborted`: the signal that was passed in fired.
  * - `closed`: the broker was stopped.
  */
@@ -23,6 +24,7 @@ export type BrokerErrorCode =
   | 'protocol_mismatch'
   | 'hello_invalid'
   | 'second_hello'
+  | 'grant_failed'
   | 'aborted'
   | 'closed'
 

@@ -1,3 +1,5 @@
+export type { PrecheckGrant, PrecheckTools } from '../precheck/granted-servers.ts'
+export { type PrecheckBroker, type PrecheckOptions, precheckBroker } from '../precheck/precheck-broker.ts'
 export type {
   McpCredential,
   McpLink,

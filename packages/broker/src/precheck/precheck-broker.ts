@@ -1,0 +1,148 @@
+import { randomUUID } from 'node:crypto'
+import { limits, SEALED_PLACEHOLDER } from '@sandbox/protocol'
+import type { CallEvent } from '../engine/call/call-event.ts'
+import type { BrokerHandler } from '../engine/call/exchange.ts'
+import { type CallEngine, handleCall } from '../engine/call/handle-call.ts'
+import { type HeadPolicy, SEALED_HEADERS } from '../engine/call/request-head.ts'
+import type { RouteTable } from '../engine/call/route.ts'
+import { BrokerError } from '../engine/errors.ts'
+import { type SocketOwner, UnixListener } from '../engine/listener/unix-listener.ts'
+import { handleWebRequest } from '../engine/listener/web-adapter.ts'
+import { type Turn, TurnBinding, type TurnInput } from '../engine/turn/turn-binding.ts'
+import type { McpServer } from '../mcp/mcp-port.ts'
+import { McpLinks } from '../routes/mcp-links.ts'
+import { mcpRoute } from '../routes/mcp-route.ts'
+import { grantedServers, type PrecheckGrant, type PrecheckTools } from './granted-servers.ts'
+import { RunGate } from './run-gate.ts'
+
+/** Options of {@link precheckBroker}. */
+export interface PrecheckOptions {
+  /** Whose schedule it is; copied at once. */
+  readonly context: TurnInput['context']
+  /** Ends the run when it fires. */
+  readonly signal: AbortSignal
+  readonly grant: PrecheckGrant
+  /** What was approved with the script. */
+  readonly approved: readonly PrecheckTools[]
+  /** Requests of the run, refused ones included, 1 to 100. Omitted = 16. */
+  readonly maxCalls?: number
+  /** Called once per request when it has ended. A throw is swallowed. */
+  onCall?(event: CallEvent): void
+}
+
+/** The host side of one run of a precheck script: MCP tools, and nothing else. */
+export interface PrecheckBroker extends AsyncDisposable {
+  /** What the script may call. */
+  readonly servers: readonly PrecheckTools[]
+  /** Opens a socket, mode 0600. Rejects as the listener of a sealed broker does. */
+  listen(socketPath: string, owner?: SocketOwner): Promise<void>
+  /** Answers one request without a socket. Never rejects. */
+  handle(request: Request): Promise<Response>
+  /** Ends the run, its sessions and the socket. Idempotent. Without `force` (default true) calls may finish first. */
+  stop(force?: boolean): Promise<void>
+}
+
+/** Largest request of a script. */
+const REQUEST_BYTES = 64 * 1024
+
+const POLICY: HeadPolicy = {
+  method: 'POST',
+  headers: new Set(SEALED_HEADERS),
+  placeholder: SEALED_PLACEHOLDER,
+}
+
+/**
+ * Opens a broker for one run of a script. It asks once what the scope is granted, and reaches only what was approved
+ * with the script as well. The script needs no nonce: the socket is its own, and so is the run.
+ * @throws BrokerError `options_invalid`, `grant_failed`; CredentialError `scope_invalid`. Rejects with the signal's
+ * reason when that fires.
+ */
+export async function precheckBroker(options: PrecheckOptions): Promise<PrecheckBroker> {
+  const maxCalls = readMaxCalls(options.maxCalls ?? 16)
+  const { context, signal, grant } = options
+  if (typeof grant !== 'function') throw new BrokerError('options_invalid', 'grant: must be a function')
+  const approved = readApproved(options.approved)
+  const turns = new TurnBinding({
+    limits: { maxCalls, concurrent: 1, queued: 0 },
+    once: true,
+    needsNonce: false,
+  })
+  const run = turns.bind({ turnId: randomUUID(), context, signal })
+  try {
+    const servers = await grantedServers({ grant, scope: run.scope, approved, signal })
+    const { onCall } = options
+    const told = onCall && { onCall: (event: CallEvent) => onCall.call(options, event) }
+    return new RunBroker({ turns, run, servers, maxCalls, ...told })
+  } catch (error) {
+    run.release()
+    throw error
+  }
+}
+
+class RunBroker implements PrecheckBroker {
+  readonly servers: readonly PrecheckTools[]
+  readonly #run: Turn
+  readonly #links = new McpLinks()
+  readonly #handler: BrokerHandler
+  readonly #listener: UnixListener
+
+  constructor(parts: {
+    readonly turns: TurnBinding
+    readonly run: Turn
+    readonly servers: readonly McpServer[]
+    readonly maxCalls: number
+    readonly onCall?: (event: CallEvent) => void
+  }) {
+    const { turns, run, servers, maxCalls, onCall } = parts
+    const told = onCall && { onCall }
+    this.servers = servers.map(({ name, tools }) => ({ server: name, tools: [...tools] }))
+    this.#run = run
+    const engine: CallEngine = { routes: routesTo(servers, this.#links), fallback: POLICY, turns, ...told }
+    const handler: BrokerHandler = (request) => handleCall(engine, request)
+    this.#handler = new RunGate({ handler, run, maxCalls, ...told }).handle
+    this.#listener = new UnixListener(this.#handler)
+  }
+
+  listen(socketPath: string, owner?: SocketOwner): Promise<void> {
+    return this.#listener.listen(socketPath, owner)
+  }
+
+  handle(request: Request): Promise<Response> {
+    return handleWebRequest(this.#handler, request)
+  }
+
+  async stop(force = true): Promise<void> {
+    if (force) this.#run.release()
+    await this.#listener.stop(force)
+    this.#run.release()
+    await this.#links.closed()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop()
+  }
+}
+
+function routesTo(servers: readonly McpServer[], links: McpLinks): RouteTable {
+  const common = {
+    links,
+    policy: POLICY,
+    requestBytes: REQUEST_BYTES,
+    callMs: limits.SEALED_CALL_MS,
+    bareCalls: true,
+  }
+  return new Map(servers.map((server) => [`/mcp/${server.name}`, mcpRoute({ ...common, server })]))
+}
+
+function readMaxCalls(value: number): number {
+  if (Number.isSafeInteger(value) && value >= 1 && value <= 100) return value
+  throw new BrokerError('options_invalid', 'maxCalls: must be a whole number from 1 to 100')
+}
+
+function readApproved(approved: readonly PrecheckTools[]): readonly PrecheckTools[] {
+  const good =
+    Array.isArray(approved) &&
+    approved.every((one) => typeof one?.server === 'string' && Array.isArray(one.tools))
+  if (!good) throw new BrokerError('options_invalid', 'approved: must be an array of { server, tools }')
+  return structuredClone(approved)
+}
