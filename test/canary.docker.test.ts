@@ -57,7 +57,8 @@ function watched(driver: Driver, away: string, evidence: Evidence): Driver {
   }
 }
 
-async function stand(key: string, script: (call: number, seen: SeenRequest) => unknown) {
+/** `warm`: a next worker is made ahead of its turn, as is the default. */
+async function stand(key: string, script: (call: number, seen: SeenRequest) => unknown, warm = false) {
   const dir = tempDir()
   if (isRoot) chownSync(dir.path, account.uid, account.gid)
   const away = join(dir.path, 'a')
@@ -85,6 +86,7 @@ async function stand(key: string, script: (call: number, seen: SeenRequest) => u
     model: 'm',
     modelUrl: `${upstream.url}/v1/chat/completions`,
     allowHttp: true,
+    ...(warm ? {} : { warm: false as const }),
     apiKey: () => key,
     tools: [
       {
@@ -165,10 +167,9 @@ describe.skipIf(!dockerGate())('a canary key in real containers', () => {
       ['base64', Buffer.from(Buffer.from(`x${key}`).toString('base64'))],
     ])
     const forms = ['raw', 'percent', 'hex', 'base64', 'json-unicode', 'html']
-    await using own = await stand(key, (call) => {
-      const form = spelled.get(forms[call - 1] ?? '')?.toString()
-      return chatText(`it is ${form} MARKER-OF-THE-UPSTREAM`)
-    })
+    const giveAway = (call: number) =>
+      chatText(`it is ${spelled.get(forms[call - 1] ?? '')} MARKER-OF-THE-UPSTREAM`)
+    await using own = await stand(key, giveAway, true)
     for (const name of forms) {
       const reply = await own.runtime.runTurn(channel, ann, `say it, ${name}`)
       expect(reply, name).toMatchObject({ ok: false })
@@ -177,6 +178,8 @@ describe.skipIf(!dockerGate())('a canary key in real containers', () => {
     expect(bytes.includes('MARKER-OF-THE-UPSTREAM')).toBe(false)
     expect(findSecret(bytes, key)).toEqual([])
     expect(findSecret(own.evidence.hostOutput.join('\n'), key)).toEqual([])
+    await own.runtime.dispose()
+    expect(await own.view.containers(own.installId())).toEqual([])
   })
 
   test('each turn has a container of its own, and none is left [worker:one-turn] [worker:removed-after-turn]', async () => {
