@@ -1,7 +1,9 @@
 import { chmodSync, mkdirSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { cpus } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { type ChannelKey, SandboxRuntime, type SandboxRuntimeOptions } from '@sandbox/roundtable-plugin'
 
 /** One turn's times, from the moment in which the host handed it over. */
@@ -91,6 +93,35 @@ export class Lane {
     const times = this.#running.get(channel)
     if (times) change(times)
   }
+}
+
+/** How long a sample waits for a quiet machine. */
+const QUIET_WAIT_MS = 1_500
+const LOOK_MS = 50
+const QUIET_BUSY = 0.25
+
+/**
+ * Waits until the cores were idle for a moment, so that what else runs on the machine spoils fewer samples. On one that
+ * is never quiet, it goes on after a while.
+ */
+export async function quiet(): Promise<void> {
+  const end = performance.now() + QUIET_WAIT_MS
+  for (let before = ticks(); performance.now() < end; ) {
+    await pause(LOOK_MS)
+    const now = ticks()
+    if (now.busy - before.busy <= QUIET_BUSY * (now.all - before.all)) return
+    before = now
+  }
+}
+
+function ticks(): { busy: number; all: number } {
+  let [busy, all] = [0, 0]
+  for (const { times } of cpus()) {
+    const sum = Object.values(times).reduce((a, b) => a + b, 0)
+    all += sum
+    busy += sum - times.idle
+  }
+  return { busy, all }
 }
 
 /** A model service that answers at once. */

@@ -3,14 +3,12 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { createDockerDriver } from '@sandbox/docker-worker'
 import type { ChannelKey } from '@sandbox/roundtable-plugin'
 import { type BenchRow, median, quantile } from './report.ts'
-import { Lane, type LaneParts, type Sample } from './turn-start-lane.ts'
+import { Lane, type LaneParts, quiet, type Sample } from './turn-start-lane.ts'
 
 /** Turns at once in `turn.warm.parallel10`. */
 const AT_ONCE = 10
 /** Times that it is repeated. */
 const BURSTS = 5
-/** Until what the last turn left behind, its removal included, no longer takes processor time. */
-const QUIET_MS = 50
 
 /** Turns that are handed to waiting workers: one at a time, then ten at once; and what one worker costs that waits. */
 export async function warmRows(
@@ -78,7 +76,7 @@ async function allAtOnce(lane: Lane): Promise<number[]> {
 
 async function waits(lane: Lane, channels: readonly ChannelKey[]): Promise<void> {
   while (!channels.every((channel) => lane.runtime.warmed().includes(channel))) await pause(5)
-  await pause(QUIET_MS)
+  await quiet()
 }
 
 /** What the container's cgroup counts, as the engine tells it; `undefined` for one that is gone. */

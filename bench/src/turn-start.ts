@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { buildImage, type Driver, engineSocketPath } from '@sandbox/docker-worker'
 import { cliDriver } from './cli-driver.ts'
 import { type BenchRow, median, quantile } from './report.ts'
-import { account, Lane, type LaneParts, type Sample, standInModel } from './turn-start-lane.ts'
+import { account, Lane, type LaneParts, quiet, type Sample, standInModel } from './turn-start-lane.ts'
 import { hasRunc, runcDriver } from './turn-start-runc.ts'
 import { warmRows } from './turn-start-warm.ts'
 
@@ -55,6 +55,7 @@ async function coldRows(state: string, parts: LaneParts): Promise<BenchRow[]> {
     for (let round = 0; round <= ROUNDS; round++) {
       // The first round is warm-up.
       for (const { lane, samples } of lanes) {
+        await quiet()
         const sample = await lane.turn()
         if (round > 0) samples.push(sample)
       }
