@@ -309,7 +309,14 @@ describe('SB-22 what reaches outside is refused', () => {
       { messages: [{ role: 'tool', content: '' }] },
       /tool_call_id: is missing$/,
     ],
-    ...['https://x/a.png', ' data:image/png;base64,AA', 'data:text/html,x', 'file:///etc/passwd', ''].map(
+    ...[
+      'https://x/a.png',
+      ' data:image/png;base64,AA',
+      'data:text/html,x',
+      'data:image/SVG+xml;base64,AA',
+      'file:///etc/passwd',
+      '',
+    ].map(
       (url) =>
         [
           `an image at ${url}`,

@@ -2,8 +2,10 @@ import { decodeStart } from '../json/decode-string.ts'
 import { type JsonReader, type Token, token } from '../json/json-reader.ts'
 import type { NumberRule, RequestHost, StringRule, ValueRule } from './request-table.ts'
 
-/** Strings and numbers beyond this are not decoded, in bytes of JSON. */
+/** Strings beyond this are not decoded, in bytes of JSON. */
 export const DECODED_BYTES = 4096
+/** Numbers that are longer are not taken for what they seem: an exponent may stand at their end. */
+const NUMBER_BYTES = 64
 const START_CHARS = 64
 
 /** Says why the scalar that was read last is not admitted, or `undefined` when it is. */
@@ -40,11 +42,9 @@ export function wanted(rule: ValueRule): string {
   return types.length === 0 ? 'is not allowed' : `is not ${types.map(withArticle).join(' or ')}`
 }
 
-/** The number that was read last. For comparing only: the guest's own digits travel. */
-export function readNumber(reader: JsonReader): number {
-  return Number(
-    reader.bytes.toString('latin1', reader.start, Math.min(reader.end, reader.start + DECODED_BYTES)),
-  )
+/** The number that was read last; NaN when it is written at length. For comparing only: its own digits travel. */
+export function readNumber({ bytes, start, end }: JsonReader): number {
+  return end - start > NUMBER_BYTES ? Number.NaN : Number(bytes.toString('latin1', start, end))
 }
 
 function withArticle(type: string): string {
@@ -54,7 +54,7 @@ function withArticle(type: string): string {
 
 function numberProblem(value: number, rule: NumberRule): string | undefined {
   const { min = Number.NEGATIVE_INFINITY, max = Number.POSITIVE_INFINITY } = rule
-  if (value < min || value > max) return `is not between ${min} and ${max}`
+  if (!(value >= min && value <= max)) return `is not between ${min} and ${max}`
   return rule.integer === true && !Number.isSafeInteger(value) ? 'is not a whole number' : undefined
 }
 

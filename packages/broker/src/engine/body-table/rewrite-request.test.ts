@@ -94,7 +94,7 @@ function meantField(key: string, value: unknown): unknown {
 }
 
 describe('T45 the rewriter', () => {
-  it('T45 property, 3,000 bodies: the result means what the table says, and what is kept keeps its bytes', async () => {
+  it('T45 property, 1,500 bodies: the result means what the table says, and what is kept keeps its bytes', async () => {
     await fc.assert(
       fc.asyncProperty(body, async (fields) => {
         const text = textOf(fields)
@@ -115,7 +115,7 @@ describe('T45 the rewriter', () => {
         if (result.same) expect(changes).toBe(false)
         else expect(result.dropped.length > 0).toBe(true)
       }),
-      { numRuns: 3000 },
+      { numRuns: 1500 },
     )
   })
 
@@ -158,14 +158,27 @@ describe('T45 the rewriter', () => {
     if (!text.includes('"added"')) expect(result.text).toBe(wanted)
   })
 
-  it.each(['0', '-1', '101', '1e9', '1.5', 'null', '"7"', '{}', '[1]', '99999999999999999999', 'true'])(
-    'T43 a limit of %s becomes the cap',
-    async (value) => {
-      const result = await accepted(`{"limit":${value},"keep":1}`, table)
-      expect(result.text).toBe('{"limit":100,"keep":1}')
-      expect(result.dropped).toEqual(['limit'])
-    },
-  )
+  const long = `1.${'0'.repeat(5000)}`
+
+  it.each([
+    long,
+    `${long}e9`,
+    '0',
+    '-1',
+    '101',
+    '1e9',
+    '1.5',
+    'null',
+    '"7"',
+    '{}',
+    '[1]',
+    '99999999999999999999',
+    'true',
+  ])('T43 a limit of %s becomes the cap', async (value) => {
+    const result = await accepted(`{"limit":${value},"keep":1}`, table)
+    expect(result.text).toBe('{"limit":100,"keep":1}')
+    expect(result.dropped).toEqual(['limit'])
+  })
 
   it.each(['1', '100', '1e2', '7.0'])('T43 a limit of %s stays as it is', async (value) => {
     expect((await accepted(`{"limit":${value}}`, table)).same).toBe(true)
@@ -235,6 +248,7 @@ describe('checks of values', () => {
     ['{"flag":0}', 'flag: is not a boolean'],
     ['{"number":3}', 'number: is not between 0 and 2'],
     ['{"number":1e999}', 'number: is not between 0 and 2'],
+    [`{"number":1.${'0'.repeat(5000)}e9}`, 'number: is not between 0 and 2'],
     ['{"number":0.5}', 'number: is not a whole number'],
     ['{"word":"b"}', 'word: is none of a, é'],
     ['{"word":"aaaaaaaaaaaaa"}', 'word: is longer than 12 bytes'],

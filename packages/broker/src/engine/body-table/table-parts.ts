@@ -49,8 +49,8 @@ export const word: ValueRule = { string: { pattern: /^[a-z0-9_.-]{1,64}$/ }, nul
 
 const INLINE = 'must be inline: a guest cannot make the provider fetch anything'
 
-/** A picture as a `data:` URL. */
-export const inlineImage: ValueRule = { string: { start: /^data:image\//i }, problem: INLINE }
+/** A picture as a `data:` URL. An SVG may itself refer to others. */
+export const inlineImage: ValueRule = { string: { start: /^data:image\/(?!svg)/i }, problem: INLINE }
 /** A file as a `data:` URL. */
 export const inlineFile: ValueRule = { string: { start: /^data:/i }, null: true, problem: INLINE }
 /** Base64. */

@@ -147,17 +147,17 @@ const almostJson = fc
   })
 
 describe('JsonReader', () => {
-  it('decision 11 property, 5,000 texts: its tokens stand for what JSON.parse makes of the text', () => {
+  it('decision 11 property, 2,000 texts: its tokens stand for what JSON.parse makes of the text', () => {
     fc.assert(
       fc.property(jsonText, (text) => {
         fc.pre(oracle(utf8(text)))
         expect(build(utf8(text))).toEqual(JSON.parse(Buffer.from(text).toString()))
       }),
-      { numRuns: 5000 },
+      { numRuns: 2000 },
     )
   })
 
-  it('decision 11 property, 20,000 damaged texts: it accepts exactly what JSON.parse accepts, twice-used names aside', () => {
+  it('decision 11 property, 8,000 damaged texts: it accepts exactly what JSON.parse accepts, twice-used names aside', () => {
     let refused = 0
     fc.assert(
       fc.property(almostJson, (bytes) => {
@@ -165,10 +165,10 @@ describe('JsonReader', () => {
         if (found !== undefined) refused++
         expect({ found, ok: found === undefined }).toEqual({ found, ok: oracle(bytes) })
       }),
-      { numRuns: 20_000 },
+      { numRuns: 8000 },
     )
-    expect(refused).toBeGreaterThan(2000)
-    expect(refused).toBeLessThan(19_000)
+    expect(refused).toBeGreaterThan(800)
+    expect(refused).toBeLessThan(7600)
   })
 
   it('decision 11 property: in pieces of any size it reads the same', () => {
@@ -180,7 +180,7 @@ describe('JsonReader', () => {
         if (whole.problem === 'the text is not UTF-8') expect(pieces.problem).toBeDefined()
         else expect(pieces).toEqual(whole)
       }),
-      { numRuns: 5000 },
+      { numRuns: 2000 },
     )
   })
 
