@@ -19,6 +19,12 @@ const BRAND = Symbol.for('sandbox.DriverError')
  * | `bundle_missing` | the guest program is not built |
  * | `start_failed` | the worker was created but did not start; nothing of it is left |
  * | `remove_failed` | the worker may still be there; an operator must look |
+ * | `worker_out_of_memory` | the worker met its memory limit, or was killed and that is the likely reason |
+ * | `worker_pid_limit` | the worker could not make another process or thread |
+ * | `worker_deadline` | the worker was removed because its time was over |
+ * | `worker_killed` | the worker was ended by a signal |
+ * | `worker_failed` | the worker ended by itself with another exit code than 0 |
+ * | `worker_lost` | how the worker ended cannot be known, for example because the engine died |
  * | `aborted` | the caller's signal ended the wait; `cause` is its reason |
  * | `closed` | the driver was disposed |
  */
@@ -37,6 +43,12 @@ export type DriverErrorCode =
   | 'bundle_missing'
   | 'start_failed'
   | 'remove_failed'
+  | 'worker_out_of_memory'
+  | 'worker_pid_limit'
+  | 'worker_deadline'
+  | 'worker_killed'
+  | 'worker_failed'
+  | 'worker_lost'
   | 'aborted'
   | 'closed'
 

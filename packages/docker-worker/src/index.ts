@@ -1,5 +1,6 @@
 export { DriverError, type DriverErrorCode } from './errors.ts'
 export { engineSocketPath } from './host/container/engine-socket.ts'
+export { type ExitContext, exitFailure } from './host/container/exit-failure.ts'
 export { createDockerDriver } from './host/docker-driver.ts'
 export type { Driver, Worker, WorkerExit, WorkerSpec } from './host/driver.ts'
 export { buildImage } from './host/image/build-image.ts'

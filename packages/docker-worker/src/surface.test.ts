@@ -9,6 +9,7 @@ test('the names that users import', () => {
     'createProcessDriver',
     'createWarmPool',
     'engineSocketPath',
+    'exitFailure',
   ])
 })
 

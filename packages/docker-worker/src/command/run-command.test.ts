@@ -10,6 +10,7 @@ async function run(args: string[], env = {}): Promise<{ code: number; out: strin
     signal: new AbortController().signal,
     out: (line) => out.push(line),
     progress: (line) => progress.push(line),
+    write: () => {},
   })
   return { code, out: out.join('\n'), progress: progress.join('\n') }
 }
@@ -18,7 +19,7 @@ describe('sandbox-worker', () => {
   test.each([[['--help']], [['help']], [['build', '-h']]])('%j explains every command', async (args) => {
     const { code, out } = await run(args)
     expect(code).toBe(0)
-    for (const word of ['build', 'doctor', 'sweep', '--tag', '--json', 'Exit codes'])
+    for (const word of ['build', 'doctor', 'run', 'ps', 'sweep', '--tag', '--json', 'Exit codes'])
       expect(out).toContain(word)
   })
 
@@ -26,6 +27,11 @@ describe('sandbox-worker', () => {
     [[], 'No command given.'],
     [['fly'], 'There is no command "fly".'],
     [['build', 'now'], 'build takes no further words.'],
+    [['run', '--image', 'x', '--run-dir', '/x'], 'run needs a program'],
+    [['run', '--run-dir', '/x', '--', 'x'], 'run needs --image NAME.'],
+    [['run', 'x', '--image', 'x', '--run-dir', '/x', '--', 'x'], 'behind "--"'],
+    [['ps', '--', 'x'], 'ps takes no further words.'],
+    [['constructor'], 'There is no command "constructor".'],
     [['build', '--install', 'x'], 'build takes no --install.'],
     [['sweep'], 'sweep needs --install ID.'],
     [['sweep', '--install', 'a b'], 'installId has to be'],
@@ -62,11 +68,11 @@ describe('sandbox-worker', () => {
     )
     const { code, out } = await run(['doctor', '--image', 'img:1', '--socket', engine.path])
     expect(code).toBe(1)
-    expect(out).toMatch(/^ok {3}engine/m)
-    expect(out).toMatch(/^ok {3}seccomp/m)
-    expect(out).toMatch(/^FAIL same-ids .*rootless.*Use an engine that runs as root/m)
-    expect(out).toMatch(/^FAIL limits .*CgroupDriver.*PidsLimit/m)
-    expect(out).toMatch(/^FAIL image .*"sandbox-worker build --tag img:1"/m)
+    expect(out).toMatch(/^ok +engine/m)
+    expect(out).toMatch(/^ok +seccomp/m)
+    expect(out).toMatch(/^FAIL +same-ids .*rootless.*\n +Use an engine that runs as root/m)
+    expect(out).toMatch(/^FAIL +limits .*CgroupDriver.*PidsLimit/m)
+    expect(out).toMatch(/^FAIL +image .*\n.*"sandbox-worker build --tag img:1"/m)
   })
 
   test('doctor without an engine says so', async () => {

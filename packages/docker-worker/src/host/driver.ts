@@ -27,6 +27,11 @@ export interface WorkerExit {
    * it cannot be known, for example because the engine died.
    */
   readonly reason: 'exited' | 'killed' | 'oom' | 'lost'
+  /**
+   * A limit that it met, where that is known: `pids` was seen before its removal, `memory_likely` is a kill that
+   * nobody here sent.
+   */
+  readonly limit?: 'pids' | 'memory_likely'
 }
 
 /** One started worker. */

@@ -10,6 +10,7 @@ const INFO: EngineInfo = {
   cgroupDriver: 'systemd',
   securityOptions: ['name=apparmor', 'name=seccomp,profile=default'],
   missingLimits: [],
+  runtimes: ['runc'],
 }
 
 describe('engineFindings', () => {

@@ -19,15 +19,57 @@ export interface SealedProfile {
   readonly hostNamespaces: readonly string[]
 }
 
+/** One wall: what the profile wants, what a worker found, and what is wrong with it. */
+export interface SealedCheck {
+  readonly id: string
+  /** Items of the CIS Docker Benchmark 1.6.0 that it answers; empty where there is none. */
+  readonly cis: string
+  readonly expected: string
+  readonly found: string
+  /** One plain sentence per difference; none when the wall stands. */
+  readonly problems: readonly string[]
+}
+
 /** Compares what a worker found inside with the sealed profile: one plain sentence per difference. Pure. */
 export function sealedDifferences(posture: Posture, profile: SealedProfile): readonly string[] {
+  return sealedChecks(posture, profile).flatMap(({ problems }) => problems)
+}
+
+/** Compares what a worker found inside with the sealed profile, wall by wall. Pure. */
+export function sealedChecks(posture: Posture, profile: SealedProfile): readonly SealedCheck[] {
+  const { user } = profile
+  const groups = posture.groups.length === 0 ? 'none' : posture.groups.join(', ')
   return [
-    ...identity(posture, profile.user),
-    ...privileges(posture),
-    ...network(posture),
-    ...mounts(posture),
-    ...others('variable', posture.environment, ENVIRONMENT),
-    ...namespaces(posture, profile.hostNamespaces),
+    {
+      id: 'account',
+      cis: '4.1',
+      expected: `uid ${user.uid}, gid ${user.gid}, no other group`,
+      found: `uid ${posture.uid}, gid ${posture.gid}, groups ${groups}`,
+      problems: identity(posture, user),
+    },
+    ...privilegeChecks(posture),
+    {
+      id: 'network',
+      cis: '5.10 5.30',
+      expected: 'lo, no route',
+      found: `${quoted(posture.interfaces)}, ${posture.routes.length === 0 ? 'no route' : `routes ${quoted(posture.routes)}`}`,
+      problems: network(posture),
+    },
+    ...fileChecks(posture),
+    {
+      id: 'environment',
+      cis: '',
+      expected: `no variable but ${ENVIRONMENT.join(', ')}`,
+      found: quoted(posture.environment),
+      problems: others('variable', posture.environment, ENVIRONMENT),
+    },
+    {
+      id: 'namespaces',
+      cis: '5.16 5.17 5.21',
+      expected: `own ${NAMESPACES.join(', ')}`,
+      found: quoted(posture.namespaces.filter((id) => NAMESPACES.includes(id.split(':')[0] ?? ''))),
+      problems: namespaces(posture, profile.hostNamespaces),
+    },
   ]
 }
 
@@ -51,13 +93,31 @@ function identity(posture: Posture, user: WorkerUser): string[] {
   return found
 }
 
-function privileges(posture: Posture): string[] {
-  const found = Object.entries(posture.capabilities)
-    .filter(([, mask]) => !/^0+$/.test(mask))
-    .map(([set, mask]) => `The worker has capabilities: ${set} is ${mask}.`)
-  if (!posture.noNewPrivs) found.push('The worker can gain privileges: no-new-privileges is off.')
-  if (posture.seccomp !== 2) found.push(`No system call filter: seccomp is ${posture.seccomp}, not 2.`)
-  return found
+function privilegeChecks(posture: Posture): SealedCheck[] {
+  const held = Object.entries(posture.capabilities).filter(([, mask]) => !/^0+$/.test(mask))
+  return [
+    {
+      id: 'capabilities',
+      cis: '5.4 5.5',
+      expected: 'none',
+      found: held.length === 0 ? 'none' : held.map(([set, mask]) => `${set} ${mask}`).join(', '),
+      problems: held.map(([set, mask]) => `The worker has capabilities: ${set} is ${mask}.`),
+    },
+    {
+      id: 'no-new-privileges',
+      cis: '5.26',
+      expected: 'on',
+      found: posture.noNewPrivs ? 'on' : 'off',
+      problems: posture.noNewPrivs ? [] : ['The worker can gain privileges: no-new-privileges is off.'],
+    },
+    {
+      id: 'system-calls',
+      cis: '5.22',
+      expected: 'filtered (seccomp 2)',
+      found: `seccomp ${posture.seccomp}`,
+      problems: posture.seccomp === 2 ? [] : [`No system call filter: seccomp is ${posture.seccomp}, not 2.`],
+    },
+  ]
 }
 
 function network(posture: Posture): string[] {
@@ -66,18 +126,33 @@ function network(posture: Posture): string[] {
   return found
 }
 
-function mounts(posture: Posture): string[] {
-  const found: string[] = []
-  if (!posture.rootReadOnly) found.push('The root file system can be written.')
+function fileChecks(posture: Posture): SealedCheck[] {
   const known = [...ENGINE_MOUNTS, '/', '/tmp', RUN_DIR, WORKSPACE_DIR]
-  const strange = posture.mounts
+  const outside = posture.mounts
     .map(({ target }) => target)
-    .filter((target) => !known.includes(target) && !KERNEL_MOUNTS.some((top) => within(target, top)))
-  if (strange.length > 0) found.push(`The worker has other mounts: ${quoted(strange)}.`)
-  found.push(...mountProblem(posture, RUN_DIR, ['ro']))
-  found.push(...mountProblem(posture, WORKSPACE_DIR, []))
-  found.push(...mountProblem(posture, '/tmp', ['noexec', 'nosuid', 'nodev']))
-  return found
+    .filter((target) => !KERNEL_MOUNTS.some((top) => within(target, top)))
+  const strange = outside.filter((target) => !known.includes(target))
+  return [
+    {
+      id: 'root',
+      cis: '5.13',
+      expected: 'read-only',
+      found: posture.rootReadOnly ? 'read-only' : 'writable',
+      problems: posture.rootReadOnly ? [] : ['The root file system can be written.'],
+    },
+    {
+      id: 'mounts',
+      cis: '5.6 5.18 5.32',
+      expected: `${RUN_DIR} (ro), ${WORKSPACE_DIR}, /tmp (noexec, nosuid, nodev), no other`,
+      found: quoted(outside),
+      problems: [
+        ...(strange.length > 0 ? [`The worker has other mounts: ${quoted(strange)}.`] : []),
+        ...mountProblem(posture, RUN_DIR, ['ro']),
+        ...mountProblem(posture, WORKSPACE_DIR, []),
+        ...mountProblem(posture, '/tmp', ['noexec', 'nosuid', 'nodev']),
+      ],
+    },
+  ]
 }
 
 function mountProblem(posture: Posture, target: string, wanted: readonly string[]): string[] {

@@ -1,7 +1,7 @@
 /** The tail of a worker's output, in memory. */
 export interface BoundedOutput {
   /** Takes a chunk and keeps at most the last bytes. Never blocks, so a flooding guest cannot stall its reader. */
-  push(chunk: Uint8Array): void
+  push(chunk: Uint8Array, stream?: number): void
   /** The tail as text: scrubbed, without control characters, with a first line that says what was cut. */
   text(): string
 }
@@ -44,8 +44,13 @@ export function createBoundedOutput({
       if (held > 2 * maxBytes) cut()
     },
     text() {
-      const plain = scrub(cut().toString('utf8')).replace(CONTROL, '')
+      const plain = withoutControls(scrub(cut().toString('utf8')))
       return dropped > 0 ? `[${dropped} bytes cut]\n${plain}` : plain
     },
   }
+}
+
+/** Takes out terminal sequences and control characters, but for tab and line feed. */
+export function withoutControls(text: string): string {
+  return text.replace(CONTROL, '')
 }

@@ -24,6 +24,8 @@ export interface EngineInfo {
   readonly securityOptions: readonly string[]
   /** Names of limits that the engine says it cannot enforce. */
   readonly missingLimits: readonly string[]
+  /** Names of the container runtimes that the engine was told of. */
+  readonly runtimes: readonly string[]
 }
 
 /** What we read of an image. */
@@ -39,6 +41,20 @@ export interface ContainerState {
   readonly running: boolean
   readonly exitCode: number
   readonly oomKilled: boolean
+  /** Of its first process on this machine; 0 when it does not run. */
+  readonly pid: number
+}
+
+/** What we read of a container in a list. */
+export interface ListedContainer {
+  readonly id: string
+  readonly installId: string
+  readonly workerId: string
+  readonly channelHash: string
+  /** When it was created, in seconds since 1970 by the engine's clock. */
+  readonly createdAt: number
+  /** The engine's word: `created`, `running`, `exited`, … */
+  readonly state: string
 }
 
 /** The dozen engine calls that we need. Every one ends within a bound, and fails with a `DriverError`. */
@@ -55,8 +71,8 @@ export interface Engine {
   state(id: string): Promise<ContainerState | undefined>
   /** Kills and removes. `busy` means that somebody else is removing it right now. */
   remove(id: string): Promise<'gone' | 'busy'>
-  /** Every container of an install, running or not. */
-  list(installId: string): Promise<readonly { readonly id: string; readonly workerId: string }[]>
+  /** Every container of an install, running or not; of all installs when none is given. */
+  list(installId?: string): Promise<readonly ListedContainer[]>
 }
 
 /** Connects to the engine behind a local socket, and settles the API version. */
@@ -166,6 +182,7 @@ class DockerodeEngine implements Engine {
       cgroupDriver: String(info.CgroupDriver ?? 'none'),
       securityOptions: Array.isArray(info.SecurityOptions) ? info.SecurityOptions.map(String) : [],
       missingLimits: limits.filter((limit) => info[limit] !== true),
+      runtimes: Object.keys(info.Runtimes ?? {}).sort(),
     }
   }
 
@@ -212,6 +229,7 @@ class DockerodeEngine implements Engine {
         running: found.State.Running,
         exitCode: found.State.ExitCode,
         oomKilled: found.State.OOMKilled,
+        pid: found.State.Pid,
       }
     )
   }
@@ -228,12 +246,22 @@ class DockerodeEngine implements Engine {
     }
   }
 
-  async list(installId: string): Promise<readonly { id: string; workerId: string }[]> {
-    const filters = { label: [`${LABELS.install}=${installId}`] }
-    const found = await bounded('list', CALL_MS, this.#docker.listContainers({ all: true, filters }))
+  async list(installId?: string): Promise<readonly ListedContainer[]> {
+    const label = installId === undefined ? LABELS.install : `${LABELS.install}=${installId}`
+    const call = this.#docker.listContainers({ all: true, filters: { label: [label] } })
+    const found = await bounded('list', CALL_MS, call)
     return found
-      .filter((container) => container.Labels[LABELS.install] === installId)
-      .map((container) => ({ id: container.Id, workerId: container.Labels[LABELS.worker] ?? '' }))
+      .map(({ Id, Labels, Created, State }) => ({
+        id: Id,
+        installId: Labels[LABELS.install],
+        workerId: Labels[LABELS.worker] ?? '',
+        channelHash: Labels[LABELS.channel] ?? '',
+        createdAt: Created,
+        state: State,
+      }))
+      .filter((one): one is ListedContainer =>
+        installId === undefined ? one.installId !== undefined : one.installId === installId,
+      )
   }
 }
 

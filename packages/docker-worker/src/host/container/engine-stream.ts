@@ -71,6 +71,9 @@ async function exitCode(answer: IncomingMessage): Promise<number | undefined> {
   }
 }
 
+/** Takes bytes that a container wrote, and where: 1 is stdout, 2 is stderr. */
+export type OutputSink = (chunk: Uint8Array, stream: number) => void
+
 /** An attached output stream, drained until it ends. */
 export interface AttachedOutput {
   /** Settles when the stream has ended, which says nothing about the container. Never rejects. */
@@ -83,11 +86,7 @@ export interface AttachedOutput {
  * Attaches to stdout and stderr and hands every byte to `sink` at once, never pausing. Resolves when attached.
  * Rejects with the connection's error or an {@link EngineStatus}.
  */
-export function attachOutput(
-  engine: EngineAddress,
-  id: string,
-  sink: (chunk: Uint8Array) => void,
-): Promise<AttachedOutput> {
+export function attachOutput(engine: EngineAddress, id: string, sink: OutputSink): Promise<AttachedOutput> {
   return new Promise((resolve, reject) => {
     const call = request({
       socketPath: engine.socketPath,
@@ -108,7 +107,7 @@ export function attachOutput(
   })
 }
 
-function drain(socket: Duplex, head: Buffer, sink: (chunk: Uint8Array) => void): AttachedOutput {
+function drain(socket: Duplex, head: Buffer, sink: OutputSink): AttachedOutput {
   const take = createDemux(sink, () => socket.destroy())
   const ended = new Promise<void>((resolve) => socket.on('close', () => resolve()))
   socket.on('error', () => socket.destroy())
@@ -124,7 +123,7 @@ const FRAME_HEAD_BYTES = 8
  * Takes the frames of an attached stream apart: `[stream, 0, 0, 0, size as 4 bytes, big-endian]`, then the payload.
  * Holds nothing but a frame's head. `broken` is called once for a head that is none.
  */
-export function createDemux(sink: (chunk: Uint8Array) => void, broken: () => void) {
+export function createDemux(sink: OutputSink, broken: () => void) {
   const head = Buffer.alloc(FRAME_HEAD_BYTES)
   let headBytes = 0
   let payloadBytes = 0
@@ -151,7 +150,7 @@ export function createDemux(sink: (chunk: Uint8Array) => void, broken: () => voi
         continue
       }
       const payload = rest.subarray(0, payloadBytes)
-      sink(payload)
+      sink(payload, head[0] ?? 0)
       payloadBytes -= payload.length
       rest = rest.subarray(payload.length)
     }

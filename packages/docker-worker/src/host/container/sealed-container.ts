@@ -5,6 +5,7 @@ import type { Worker, WorkerExit } from '../driver.ts'
 import type { BoundedOutput } from './bounded-output.ts'
 import { bounded, type ContainerState, type Engine, statusOf } from './docker-client.ts'
 import { type AttachedOutput, attachOutput, type PendingExit, waitNextExit } from './engine-stream.ts'
+import { metPidLimit } from './pid-limit.ts'
 import { removeContainer } from './reconcile.ts'
 import type { SealedCreateBody } from './sealed-spec.ts'
 
@@ -62,7 +63,7 @@ interface Watch {
 }
 
 async function watchContainer(engine: Engine, id: string, output: BoundedOutput): Promise<Watch> {
-  const attaching = attachOutput(engine.address, id, (chunk) => output.push(chunk))
+  const attaching = attachOutput(engine.address, id, (chunk, stream) => output.push(chunk, stream))
   const waiting = waitNextExit(engine.address, id)
   try {
     const [attached, exit] = await bounded('attach', ATTACH_MS, Promise.all([attaching, waiting]))
@@ -81,6 +82,7 @@ class ContainerWorker implements Worker {
   readonly #request: StartContainer
   readonly #watch: Watch
   #lastState: ContainerState | undefined
+  #metPidLimit = false
   #removal: Promise<void> | undefined
 
   constructor(request: StartContainer, id: string, watch: Watch) {
@@ -105,11 +107,13 @@ class ContainerWorker implements Worker {
 
   async #watchExit(): Promise<WorkerExit> {
     const code = await this.#watch.exit.code
+    const ours = this.#removal !== undefined
     const state = (await this.#request.engine.state(this.id).catch(() => undefined)) ?? this.#lastState
     await Promise.race([this.#watch.attached.ended, pause(DRAIN_MS, undefined, { ref: false })])
     this.#watch.attached.close()
-    if (code !== undefined) return readExit(code, state?.oomKilled === true)
-    if (state && !state.running) return readExit(state.exitCode, state.oomKilled)
+    const facts = { oom: state?.oomKilled === true, ours, pids: this.#metPidLimit }
+    if (code !== undefined) return readExit(code, facts)
+    if (state && !state.running) return readExit(state.exitCode, facts)
     return { reason: this.#removal ? 'killed' : 'lost' }
   }
 
@@ -117,6 +121,7 @@ class ContainerWorker implements Worker {
   async #removeOnce(): Promise<void> {
     this.#watch.attached.close()
     this.#lastState = await this.#request.engine.state(this.id).catch(() => undefined)
+    this.#metPidLimit = this.#lastState?.running === true && (await metPidLimit(this.#lastState.pid))
     await removeContainer(this.#request.engine, this.id)
     await Promise.race([this.exited, pause(DRAIN_MS, undefined, { ref: false })])
     this.#watch.exit.close()
@@ -127,13 +132,25 @@ class ContainerWorker implements Worker {
 
 const SIGNAL_BASE = 128
 
+/** What is known of an end besides its code. */
+interface EndFacts {
+  readonly oom: boolean
+  /** The removal had begun. */
+  readonly ours: boolean
+  readonly pids: boolean
+}
+
 /** Reads an exit code as a shell does: above 128 it is a signal. */
-function readExit(code: number, oomKilled: boolean): WorkerExit {
+function readExit(code: number, { oom, ours, pids }: EndFacts): WorkerExit {
   const number = code - SIGNAL_BASE
   const signal = Object.entries(constants.signals).find(([, value]) => value === number)?.[0]
+  // Nobody of ours killed it: the kernel ran out of memory and the engine missed it, or it killed itself.
+  const likely = signal === 'SIGKILL' && !ours && !oom
+  const limit = pids ? 'pids' : likely ? 'memory_likely' : undefined
   return {
     code,
     ...(signal === undefined ? {} : { signal }),
-    reason: oomKilled ? 'oom' : signal === undefined ? 'exited' : 'killed',
+    reason: oom ? 'oom' : signal === undefined ? 'exited' : 'killed',
+    ...(limit === undefined ? {} : { limit }),
   }
 }

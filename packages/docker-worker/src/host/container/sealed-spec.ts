@@ -35,6 +35,8 @@ export interface SealedSpec {
   readonly runtime: 'node' | 'bun'
   readonly user: WorkerUser
   readonly limits: ResolvedLimits
+  /** Started instead of the guest, in the workspace: program and arguments, for images of somebody else. */
+  readonly program?: readonly string[]
 }
 
 /** The container's name: the install's hash keeps two installs apart, the worker id is never used twice. */
@@ -44,15 +46,16 @@ export function sealedName(installId: string, workerId: string): string {
 
 /**
  * The body of `POST /containers/create` for one sealed worker. Pure. Nothing of the spec reaches `HostConfig` but
- * its two directories and the workspace's read-only flag.
+ * its two directories and the workspace's read-only flag; limits arrive as numbers that were checked.
  */
-export function sealedCreateBody({ worker, installId, imageId, runtime, user, limits }: SealedSpec) {
+export function sealedCreateBody(spec: SealedSpec) {
+  const { worker, installId, imageId, user, limits } = spec
   return {
     Image: imageId,
     Hostname: 'sandbox',
     User: `${user.uid}:${user.gid}`,
-    WorkingDir: '/',
-    Entrypoint: [IMAGE_FILES.runtime, ...heapFlags(runtime, limits.memoryBytes), IMAGE_FILES.bundle],
+    WorkingDir: spec.program ? WORKSPACE_DIR : '/',
+    Entrypoint: spec.program ? [...spec.program] : guestEntrypoint(spec),
     Cmd: [] as string[],
     Env: ['HOME=/tmp'],
     Labels: {
@@ -117,6 +120,10 @@ function bind(source: string, target: string, readOnly: boolean) {
     ReadOnly: readOnly,
     BindOptions: { Propagation: 'rprivate' as const, NonRecursive: true },
   }
+}
+
+function guestEntrypoint({ runtime, limits }: SealedSpec): string[] {
+  return [IMAGE_FILES.runtime, ...heapFlags(runtime, limits.memoryBytes), IMAGE_FILES.bundle]
 }
 
 /** V8 sizes its heap by the machine's memory: bounded at 70 % of the container's, it fails before the kernel kills. */
