@@ -89,7 +89,7 @@ async function pick(picker: UpstreamPicker, { turn }: AdmittedCall, signal: Abor
  * Checks a choice.
  * @throws BrokerError `options_invalid`, naming the field.
  */
-export function readChoice(choice: UpstreamChoice, { allowHttp, apiKey, home }: UpstreamOptions): Upstream {
+function readChoice(choice: UpstreamChoice, { allowHttp, apiKey, home }: UpstreamOptions): Upstream {
   const chat = choice.modelUrl === undefined ? home.chat : readUrl('modelUrl', choice.modelUrl, allowHttp)
   const responses =
     choice.responsesUrl === undefined

@@ -309,6 +309,46 @@ describe('T40 and W-30 what the broker itself refuses, in the family’s shape',
   })
 })
 
+describe('W-07 and T74 a key that the provider refuses', () => {
+  test('is asked for once more; another one is tried, once, with nothing sent to the guest before', async () => {
+    for (const path of [PATH, '/model']) {
+      const asked: unknown[] = []
+      await using rig = await openRig({
+        apiKey: (_, request) => {
+          asked.push(request?.rejected?.status)
+          return request?.rejected === undefined ? 'key-of-yesterday' : 'key-of-today'
+        },
+      })
+      rig.upstream.script = ({ headers }, response) => {
+        if (headers.authorization === 'Bearer key-of-today') return { choices: [] }
+        response.writeHead(401).end('{}')
+        return undefined
+      }
+      const { nonce } = rig.broker.bind(turnInput())
+      expect((await call(rig, nonce, { path })).status).toBe(200)
+      expect(asked).toEqual([undefined, 401])
+      expect(rig.upstream.seen).toHaveLength(2)
+      expect(rig.events).toHaveLength(1)
+    }
+  })
+  test.each<[what: string, second: () => string | undefined]>([
+    ['the same', () => 'key-of-yesterday'],
+    ['none', () => undefined],
+    ['another that is refused too', () => 'key-of-today'],
+  ])('when the getter then has %s, the refusal stands', async (what, second) => {
+    await using rig = await openRig({
+      apiKey: (_, request) => (request?.rejected === undefined ? 'key-of-yesterday' : second()),
+    })
+    rig.upstream.script = (_, response) => void response.writeHead(403).end('{}')
+    const { nonce } = rig.broker.bind(turnInput())
+    expect(await call(rig, nonce)).toMatchObject({
+      status: 403,
+      json: { error: { code: 'upstream_refused' } },
+    })
+    expect(rig.upstream.seen).toHaveLength(what.startsWith('another') ? 2 : 1)
+  })
+})
+
 describe('issue 4: upstream by scope', () => {
   test('URL, model and slot for a speaker; a bare key goes to its own origin only [secret:own-origin-only]', async () => {
     await using home = await openRig()

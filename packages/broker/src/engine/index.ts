@@ -53,13 +53,14 @@ export {
 export { type DeskOptions, type DeskTurn, SealedDesk, type WorkerDesk } from './turn/worker-desk.ts'
 export { type WorkerRouteOptions, workerRoutes } from './turn/worker-routes.ts'
 export { type EndpointOrProblem, readEndpoint } from './upstream/endpoint.ts'
-export { forwardJson } from './upstream/forward.ts'
+export { readJson } from './upstream/forward.ts'
 export {
   openUpstream,
   sharedAgent,
   type UpstreamAnswer,
   type UpstreamCall,
 } from './upstream/open-upstream.ts'
+export { type CredentialCall, openWithCredential } from './upstream/open-with-credential.ts'
 export { type PassOptions, passAnswer } from './upstream/pass-answer.ts'
 export { anthropicMessages } from './wire/anthropic.ts'
 export type { WireError, WireFamily } from './wire/family.ts'

@@ -1,12 +1,12 @@
 import { limits } from '@sandbox/protocol'
-import { spendCredential } from '../engine/call/credential.ts'
 import { jsonBytes } from '../engine/call/guest-answer.ts'
 import { parseObject } from '../engine/call/read-body.ts'
 import { CallRefusal } from '../engine/call/refusal.ts'
 import type { HeadPolicy } from '../engine/call/request-head.ts'
 import type { AdmittedCall, CallRoute } from '../engine/call/route.ts'
-import { forwardJson } from '../engine/upstream/forward.ts'
+import { readJson } from '../engine/upstream/forward.ts'
 import { sharedAgent } from '../engine/upstream/open-upstream.ts'
+import { openWithCredential } from '../engine/upstream/open-with-credential.ts'
 import { openAiChat } from '../engine/wire/openai-chat.ts'
 import { normaliseChat } from '../model-input/openai-chat.ts'
 import type { ResolvedOptions } from '../options.ts'
@@ -38,19 +38,14 @@ async function callModel(options: ResolvedOptions, call: AdmittedCall): Promise<
   if (!chat.ok) throw new CallRefusal('input_refused')
   record.droppedFields = chat.dropped
   record.model = model
-  const secret = await spendCredential(call, { getter: chosen.getterFor(url), origin: url.origin })
-  const answer = await forwardJson({
+  const upstream = await openWithCredential(call, {
     agent: sharedAgent(),
     url,
-    secret,
+    getter: chosen.getterFor(url),
     authSlot,
     body: jsonBytes(chat.body),
-    limitBytes: limits.SEALED_CALL_ANSWER_BYTES,
-    signal,
-    onStatus: (status) => {
-      record.upstreamStatus = status
-    },
   })
+  const answer = await readJson(upstream, { limitBytes: limits.SEALED_CALL_ANSWER_BYTES, signal })
   record.usage = openAiChat.usageOf(answer)
   return answer
 }

@@ -1,10 +1,10 @@
 import type { RequestHost, RequestTable } from '../engine/body-table/request-table.ts'
 import { rewriteRequest } from '../engine/body-table/rewrite-request.ts'
-import { spendCredential } from '../engine/call/credential.ts'
 import { CallRefusal } from '../engine/call/refusal.ts'
 import type { AdmittedCall, CallRoute } from '../engine/call/route.ts'
 import type { StreamLimits } from '../engine/stream/event-answer.ts'
-import { openUpstream, sharedAgent } from '../engine/upstream/open-upstream.ts'
+import { sharedAgent } from '../engine/upstream/open-upstream.ts'
+import { openWithCredential } from '../engine/upstream/open-with-credential.ts'
 import { passAnswer } from '../engine/upstream/pass-answer.ts'
 import type { WireFamily } from '../engine/wire/family.ts'
 import type { ResolvedOptions } from '../options.ts'
@@ -64,18 +64,13 @@ async function callWire(options: ResolvedOptions, wire: WireRoute, call: Admitte
   }
   record.droppedFields = request.dropped
   record.model = chosen.model
-  const secret = await spendCredential(call, { getter: chosen.getterFor(url), origin: url.origin })
-  const upstream = await openUpstream({
+  const upstream = await openWithCredential(call, {
     agent: sharedAgent(),
     url,
-    secret,
+    getter: chosen.getterFor(url),
     authSlot: chosen.authSlot,
     body: request.bytes,
     accept: request.facts.stream ? 'text/event-stream' : 'application/json',
-    signal,
-    onStatus: (status) => {
-      record.upstreamStatus = status
-    },
   })
   return passAnswer(call, {
     upstream,

@@ -2,6 +2,7 @@ import {
   CredentialError,
   type CredentialErrorCode,
   type CredentialGetter,
+  type CredentialRequest,
   resolveCredential,
   type Secret,
 } from '@sandbox/credential-scope'
@@ -23,7 +24,12 @@ const REASONS: Partial<Record<CredentialErrorCode, Exclude<CallReason, 'ok'>>> =
  */
 export async function spendCredential(
   call: Pick<AdmittedCall, 'turn' | 'signal' | 'record'>,
-  options: { readonly getter: CredentialGetter; readonly origin: string },
+  options: {
+    readonly getter: CredentialGetter
+    readonly origin: string
+    /** What the getter gave before for this call, and that was refused. */
+    readonly rejected?: NonNullable<CredentialRequest['rejected']>
+  },
 ): Promise<Secret> {
   const { turn, signal, record } = call
   try {

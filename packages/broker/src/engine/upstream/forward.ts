@@ -1,22 +1,23 @@
 import { parseObject, readBody } from '../call/read-body.ts'
 import { CallRefusal } from '../call/refusal.ts'
-import { openUpstream, type UpstreamAnswer, type UpstreamCall } from './open-upstream.ts'
+import type { UpstreamAnswer } from './open-upstream.ts'
 
 /**
- * Posts JSON and returns the JSON object of a 2xx answer. Status and body of any other answer stay here.
- * @throws CallRefusal `upstream_network`, `upstream_redirect`, `upstream_status`, `upstream_invalid`. Rejects with
- * the signal's reason when that fires. CredentialError `credential_origin` before anything is sent.
+ * The JSON object of a 2xx answer. Status and body of any other answer stay here.
+ * @throws CallRefusal `upstream_network`, `upstream_status`, `upstream_invalid`. Rejects with the signal's reason
+ * when that fires.
  */
-export async function forwardJson(
-  call: UpstreamCall & {
+export async function readJson(
+  answer: UpstreamAnswer,
+  bounds: {
     /** Largest answer, decoded, in bytes. */
     readonly limitBytes: number
+    readonly signal: AbortSignal
   },
 ): Promise<Record<string, unknown>> {
-  const answer = await openUpstream(call)
   try {
     if (answer.status < 200 || answer.status >= 300) throw statusRefusal(answer.status)
-    return parseAnswer(await readAnswer(answer, call))
+    return parseAnswer(await readAnswer(answer, bounds))
   } finally {
     answer.cancel()
   }
