@@ -163,6 +163,30 @@ test('stop, off and dispose remove the worker that waits, with its directory', a
   expect([own.runtime.warmed(), own.runDirs(), workersOf(own.roots.runRoot)]).toEqual([[], [], []])
 })
 
+test('RL-14 a turn that is stopped leaves nothing, and no worker waits for the next until there was one', async () => {
+  let seen = () => {}
+  const asked = new Promise<void>((done) => (seen = done))
+  const { own, specs } = await warmKit({
+    script: () => {
+      seen()
+      return new Promise(() => {})
+    },
+  })
+  await using _own = own
+  own.runtime.warm('fake:1')
+  await warmed(own, 'fake:1')
+  const turn = own.runtime.runTurn('fake:1', ann, 'hello')
+  await asked
+  expect(own.runtime.stop('fake:1')).toBe(true)
+  expect(await turn).toMatchObject({ ok: false, category: 'stopped' })
+  await expect.poll(() => own.runDirs(), patient).toEqual([])
+  expect([own.runtime.warmed(), workersOf(own.roots.runRoot)]).toEqual([[], []])
+  own.upstream.script = () => chatText('hi')
+  expect(await own.runtime.runTurn('fake:1', ann, 'hello')).toEqual({ ok: true, text: 'hi' })
+  await warmed(own, 'fake:1')
+  expect(specs.length).toBeGreaterThanOrEqual(3)
+})
+
 test('RL-12 starting over gives the next turn a worker that starts after it', async () => {
   const { own, specs } = await warmKit()
   await using _own = own
