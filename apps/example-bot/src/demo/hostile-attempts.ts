@@ -33,6 +33,8 @@ export const ATTACK: Readonly<Record<string, ExpectedAttempt>> = {
   tool_without_nonce: at(410, 'nonce_refused'),
   route_anthropic: at(404, 'not_found'),
   route_openai: at(404, 'not_found'),
+  official_route: at(200, 'ok'),
+  official_route_without_nonce: at(410, 'nonce_refused'),
   route_health: at(404, 'not_found'),
   route_root: at(404, 'not_found'),
   route_query: at(404, 'not_found'),

@@ -174,7 +174,9 @@ function routes({ good, say }) {
   const by = (method, path) => () => request(method, path, good)
   return [
     ['route_anthropic', to('/v1/messages')],
-    ['route_openai', to('/v1/chat/completions')],
+    ['route_openai', to('/v1/embeddings')],
+    ['official_route', to('/v1/chat/completions')],
+    ['official_route_without_nonce', () => post('/v1/chat/completions', ask(say))],
     ['route_health', to('/health')],
     ['route_root', to('/')],
     ['route_query', to('/model?x=1')],
