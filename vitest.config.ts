@@ -12,8 +12,8 @@ export default defineConfig({
   ssr: { resolve: { conditions } },
   test: {
     reporters: report ? ['default', ['json', { outputFile: report }]] : ['default'],
-    testTimeout: 20_000,
-    hookTimeout: 60_000,
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
     coverage: {
       provider: 'v8',
       include: ['packages/*/src/**/*.ts'],
