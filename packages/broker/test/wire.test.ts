@@ -1,4 +1,5 @@
 import { canary, encodingsOf, findSecret } from '@sandbox/testing'
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { BrokerOptions } from '../src/index.ts'
 import { gate } from './support/gate.ts'
@@ -69,6 +70,40 @@ describe('decision 9 and captures 2: headers of clients that we do not write', (
       expect(seen.headers.authorization).toBe(`Bearer ${rig.secret}`)
     }
     expect(rig.upstream.seen).toHaveLength(3)
+  })
+  test('T34 property: no set of headers gets a byte to the provider [call:no-guest-headers]', async () => {
+    await using rig = await openRig({ maxCalls: 1000 })
+    const { nonce } = rig.broker.bind(turnInput())
+    const name = fc.oneof(
+      fc.constantFrom('authorization', 'x-api-key', 'cookie', 'accept', 'content-type', 'x-forwarded-host'),
+      fc.stringMatching(/^x-[a-z0-9-]{1,20}$/),
+    )
+    const value = fc.oneof(
+      fc.constantFrom('Bearer sandbox-dummy-key', 'sandbox-dummy-key'),
+      fc.stringMatching(/^guest-[!-~]{0,30}$/),
+    )
+    const sets = fc.uniqueArray(fc.tuple(name, value), { maxLength: 12, selector: ([name]) => name })
+    await fc.assert(
+      fc.asyncProperty(sets, async (set) => {
+        using guest = rig.guest()
+        const body = JSON.stringify(ASK)
+        const lines = set
+          .filter(([name]) => name !== 'x-sandbox-turn')
+          .map(([name, text]) => `${name}: ${text}\r\n`)
+        guest.write(
+          `POST ${PATH} HTTP/1.1\r\nhost: broker\r\n${lines.join('')}x-sandbox-turn: ${nonce}\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+        )
+        expect((await guest.answer())?.status).toBe(200)
+        const { host, connection, ...headers } = rig.upstream.seen.at(-1)?.headers ?? {}
+        expect(headers).toEqual({
+          accept: 'application/json',
+          authorization: `Bearer ${rig.secret}`,
+          'content-length': expect.any(String),
+          'content-type': 'application/json',
+        })
+      }),
+      { numRuns: 50 },
+    )
   })
   test.each<[what: string, head: string, status: number]>([
     ['a second authorization', 'authorization: Bearer a\r\nauthorization: Bearer b\r\n', 400],
@@ -150,7 +185,7 @@ describe('T45 and decision 11 bodies travel as their own bytes', () => {
   })
 })
 
-describe('what a provider sends back of the key [reflect:stopped] [secret:not-in-guest-bytes]', () => {
+describe('what a provider sends back of the key [reflect:stopped] [secret:not-in-guest-bytes] [secret:not-in-host-output]', () => {
   const secret = canary('sk-proj-canary')
   const escaped = JSON.stringify(secret).replaceAll('-', '\\u002d')
   const bodies: [what: string, body: string][] = [
@@ -174,6 +209,7 @@ describe('what a provider sends back of the key [reflect:stopped] [secret:not-in
     expect(answer).toMatchObject({ status: 502, json: { error: { code: 'call_failed' } } })
     expect(findSecret(received, secret)).toEqual([])
     expect(rig.events[0]?.reason).toBe('reflection')
+    expect(findSecret(JSON.stringify(rig.events), secret)).toEqual([])
   })
   test.each(bodies)('T30 in an error: %s', async (_, body) => {
     for (const status of [400, 401, 403, 429, 500]) {
@@ -181,11 +217,12 @@ describe('what a provider sends back of the key [reflect:stopped] [secret:not-in
         void response
           .writeHead(status, { 'content-type': 'application/json', 'x-request-id': secret })
           .end(body)
-      const { answer, received } = await once(script, { apiKey: () => secret })
+      const { answer, received, rig } = await once(script, { apiKey: () => secret })
       expect(answer.status).toBe(status)
       expect(answer.json.error.code).toMatch(/upstream_(refused|failed)/)
       expect(findSecret(received, secret)).toEqual([])
       expect(answer.text).not.toContain('bad key')
+      expect(findSecret(JSON.stringify(rig.events), secret)).toEqual([])
     }
   })
   test('T30 a part of the key in the text about a refused credential', async () => {
