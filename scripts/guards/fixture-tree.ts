@@ -25,7 +25,7 @@ export function fixtureTree(): FixtureTree {
     mkdirSync(join(root, 'node_modules/@sandbox'), { recursive: true })
     symlinkSync(join(root, row.dir), join(root, 'node_modules', row.name))
   }
-  for (const name of ['typebox', 'undici', 'dockerode', 'hono', 'left-pad']) {
+  for (const name of ['@modelcontextprotocol/client', 'typebox', 'undici', 'dockerode', 'hono', 'left-pad']) {
     write(`node_modules/${name}/package.json`, JSON.stringify({ name, type: 'module', main: 'index.js' }))
     write(`node_modules/${name}/index.js`, 'export const x = 1\n')
   }

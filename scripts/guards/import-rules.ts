@@ -107,6 +107,21 @@ const LOWER: readonly Fence[] = [
     to: { path: BROKER, pathNot: `${BROKER}engine/` },
   },
   {
+    name: 'mcp-client-behind-its-entry',
+    why: 'the MCP client is an optional peer: the root and the engine work without it',
+    from: {
+      path: `${BROKER}`,
+      pathNot: [...TESTS, `${BROKER}mcp/(client-link|(http|stdio)-connection|mcp-server|index)\\.ts$`],
+    },
+    to: {
+      path: [
+        '(^|/)node_modules/@modelcontextprotocol/',
+        '^@modelcontextprotocol/',
+        `${BROKER}mcp/(client-link|(http|stdio)-connection|mcp-server|index)\\.ts$`,
+      ],
+    },
+  },
+  {
     name: 'pi-broker-on-engine-only',
     why: 'pi-broker enters the broker by ./engine alone',
     from: { path: '^packages/pi-broker/' },

@@ -16,6 +16,7 @@ const plugin = 'packages/roundtable-plugin/src'
 const allowed: [file: string, code: string][] = [
   ['packages/protocol/src/a.ts', "import { x } from 'typebox'"],
   ['packages/broker/src/a.ts', "import { x } from '@sandbox/credential-scope'\nimport 'undici/index.js'"],
+  ['packages/broker/src/mcp/client-link.ts', "import { Client } from '@modelcontextprotocol/client'"],
   ['packages/credential-scope/src/a.ts', "import { randomBytes } from 'node:crypto'"],
   ['packages/credential-scope/src/sources/a.ts', "import { statSync } from 'node:fs'\nimport '../a.ts'"],
   ['packages/pi-broker/src/a.ts', "import { x } from '@sandbox/broker/engine'"],
@@ -48,6 +49,12 @@ const planted: [rule: string, file: string, code: string][] = [
   ['table: @sandbox/roundtable-plugin', `${plugin}/a.ts`, "import { x } from '@sandbox/broker/engine'"],
   ['table: @sandbox/testing', 'packages/testing/src/a.ts', "import { x } from '@sandbox/protocol'"],
   ['packages-by-name', 'packages/broker/src/a.ts', "import { x } from '../../protocol/src/index.ts'"],
+  [
+    'mcp-client-behind-its-entry',
+    'packages/broker/src/a.ts',
+    "import { Client } from '@modelcontextprotocol/client'",
+  ],
+  ['mcp-client-behind-its-entry', 'packages/broker/src/a.ts', "import { mcpServer } from './mcp/index.ts'"],
   ['no-cycles', 'packages/broker/src/c.ts', "import type { B } from './b.ts'"],
   ['resolvable', 'packages/broker/src/a.ts', "import { x } from '@sandbox/protocol/deep'"],
   ['no-fakes-in-src', 'packages/broker/src/a.ts', "import { x } from '@sandbox/testing'"],
@@ -89,6 +96,7 @@ const targets: [file: string, code: string][] = [
   ['packages/broker/src/b.ts', "import type { C } from './c.ts'\nexport type B = C"],
   ['packages/broker/src/c.ts', 'export type C = 1'],
   ['packages/broker/src/b.test.ts', 'export const x = 1'],
+  ['packages/broker/src/mcp/index.ts', 'export const x = 1'],
   ['packages/broker/src/sealed-broker.ts', 'export type X = 1'],
   ['packages/protocol/src/deep.ts', 'export const x = 1'],
   [`${worker}/testing/fake.ts`, 'export const x = 1'],

@@ -20,7 +20,10 @@ function event(message: object): string {
   return `event: message\ndata: ${JSON.stringify(message)}\n\n`
 }
 
-async function ask(script: HostileScript, { token = canary(), callMs = 10_000 } = {}) {
+async function ask(
+  script: HostileScript,
+  { token = canary(), callMs = 10_000, meanwhile = Promise.resolve() } = {},
+) {
   await using server = await hostileServer(script)
   const options = { name: 'notes', url: server.url, tools: ['echo'], allowHttp: true, token: () => token }
   await using rig = await openRig({ mcp: [makeServer(options, LIMITS)] }, { callMs })
@@ -30,6 +33,7 @@ async function ask(script: HostileScript, { token = canary(), callMs = 10_000 } 
   const ended = await rig.reported(({ route }) => route === 'mcp')
   // The turn goes on, whatever the server did.
   expect((await modelCall(rig, nonce)).status).toBe(200)
+  await meanwhile
   const received = guest.received.toString()
   return { answer, event: ended, seen: [...server.seen], received }
 }
@@ -131,10 +135,9 @@ describe('PC-06 and W-35 a hostile server', () => {
         response.write(': hello\n\n')
         response.on('close', () => closed())
       },
-      { callMs: 400 },
+      { callMs: 400, meanwhile: gone },
     )
     expect(ended.reason).toBe('timeout')
-    await gone
   })
 
   test('W-16 an answer in a stream that stays open is passed on, and the stream closed', async () => {
@@ -142,13 +145,13 @@ describe('PC-06 and W-35 a hostile server', () => {
     const gone = new Promise<void>((resolve) => {
       closed = resolve
     })
-    const { answer } = await ask(({ message, response }) => {
+    const script: HostileScript = ({ message, response }) => {
       response.writeHead(200, SSE)
       response.write(event(rpc(message.id, toolText('here'))))
       response.on('close', () => closed())
-    })
+    }
+    const { answer } = await ask(script, { meanwhile: gone })
     expect(answer.json.result).toEqual(toolText('here'))
-    await gone
   })
 
   test('requests for sampling, elicitation and roots are refused, and too many end the call', async () => {

@@ -129,12 +129,14 @@ function portsOf(
 }
 
 function brokerOptions(options: SandboxRuntimeOptions): BrokerOptions {
-  const { tools, allowHttp, maxCalls, maxOutputTokens, maxQueuedCalls, authSlot, tokenLimitField } = options
+  const { tools, mcp, allowHttp, maxCalls, maxOutputTokens, maxQueuedCalls, authSlot, tokenLimitField } =
+    options
   return {
     modelUrl: options.modelUrl,
     model: options.model,
     apiKey: options.apiKey,
     ...(tools !== undefined && { tools }),
+    ...(mcp !== undefined && { mcp }),
     ...(allowHttp !== undefined && { allowHttp }),
     ...(maxCalls !== undefined && { maxCalls }),
     ...(maxOutputTokens !== undefined && { maxOutputTokens }),

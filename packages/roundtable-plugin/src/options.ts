@@ -1,4 +1,4 @@
-import type { BrokerOptions, CallEvent, HostTool } from '@sandbox/broker'
+import type { BrokerOptions, CallEvent, HostTool, McpServer } from '@sandbox/broker'
 import type { CredentialGetter } from '@sandbox/credential-scope'
 import type { Driver, WarmLimits, WorkerLimits } from '@sandbox/docker-worker'
 import type { ChannelKey, HostLogger } from './host-contract.ts'
@@ -27,6 +27,8 @@ export interface SandboxRuntimeOptions {
   readonly apiKey: CredentialGetter
   /** Tools that run on the host. */
   readonly tools?: readonly HostTool[]
+  /** MCP servers, made by `mcpServer` of `@sandbox/broker/mcp`. One that does not answer is left out of the turn. */
+  readonly mcp?: readonly McpServer[]
   /** Replaces the worker's default prompt. At most 8 KiB as JSON. */
   readonly prompt?: string
   /** IANA name; default `UTC`. */

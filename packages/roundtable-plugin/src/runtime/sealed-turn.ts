@@ -71,7 +71,7 @@ export class SealedTurnRun implements SeatTaker {
       timeZone: policy.timeZone,
       reset: start.reset,
       tools: [...broker.toolSpecs],
-      mcp: [],
+      mcp: await broker.mcpSpecs({ signal }),
     }
     const outcome = broker.desk.deliver(turn, { deadline, signal })
     this.#progress.enter('answering')
