@@ -1,3 +1,4 @@
+import { lstatSync } from 'node:fs'
 import { isAbsolute, normalize, resolve, sep } from 'node:path'
 import { DriverError, type DriverErrorCode } from './errors.ts'
 import { engineSocketPath } from './host/container/engine-socket.ts'
@@ -74,28 +75,47 @@ export function checkedImage(field: string, image: string): string {
 /** The engine socket that was given, else that of the environment. */
 export function checkedSocket(given: string | undefined): string {
   if (given === undefined) return engineSocketPath(process.env)
-  return checkedPath('options_invalid', 'engineSocket', given)
+  return checkedNoLink(
+    'options_invalid',
+    'engineSocket',
+    checkedPath('options_invalid', 'engineSocket', given),
+  )
 }
 
 /** Checks a path: absolute, normal, not `/`, nothing in it that a mount option could be made of. */
 export function checkedPath(code: DriverErrorCode, field: string, path: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: refusing them is the purpose
-  const plain = typeof path === 'string' && isAbsolute(path) && !/[\u0000-\u001f,]/.test(path)
+  const plain = typeof path === 'string' && isAbsolute(path) && !/[\u0000-\u001f\u007f,]/.test(path)
   if (!plain || resolve(path) === sep || normalize(path) !== path || Buffer.byteLength(path) > 4096) {
     invalid(field, 'has to be an absolute path below /, without "..", commas or control characters', code)
   }
   return path
 }
 
+/** Refuses a path whose last part is a link: somebody else could lead it elsewhere. One that is not there passes. */
+function checkedNoLink(code: DriverErrorCode, field: string, path: string): string {
+  let link = false
+  try {
+    link = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false
+  } catch {
+    // What cannot be looked at is refused where it is used.
+  }
+  if (link) invalid(field, `is a link (${path}): give the path that it leads to`, code)
+  return path
+}
+
 /** Checks a worker's spec before anything is begun. Throws `spec_invalid` naming the field. */
 export function checkWorkerSpec(spec: WorkerSpec): void {
   const bad = (field: string, rule: string) => invalid(`spec.${field}`, rule, 'spec_invalid')
-  if (!/^[0-9a-f]{16}$/.test(spec.workerId)) bad('workerId', 'has to be 16 hexadecimal characters')
-  if (!/^[0-9a-f]{64}$/.test(spec.channelHash)) bad('channelHash', 'has to be 64 hexadecimal characters')
-  if (!/^[A-Za-z0-9_.-]{1,64}$/.test(spec.epoch))
+  const fits = (value: unknown, rule: RegExp) => typeof value === 'string' && rule.test(value)
+  if (!fits(spec.workerId, /^[0-9a-f]{16}$/)) bad('workerId', 'has to be 16 hexadecimal characters')
+  if (!fits(spec.channelHash, /^[0-9a-f]{64}$/)) bad('channelHash', 'has to be 64 hexadecimal characters')
+  if (!fits(spec.epoch, /^[A-Za-z0-9_.-]{1,64}$/))
     bad('epoch', 'has to be 1 to 64 characters of A-Z a-z 0-9 _ . -')
-  checkedPath('spec_invalid', 'spec.runDir', spec.runDir)
-  checkedPath('spec_invalid', 'spec.workspaceDir', spec.workspaceDir)
+  for (const field of ['runDir', 'workspaceDir'] as const) {
+    const path = checkedPath('spec_invalid', `spec.${field}`, spec[field])
+    checkedNoLink('spec_invalid', `spec.${field}`, path)
+  }
   checkApart(spec.runDir, spec.workspaceDir)
 }
 
