@@ -22,9 +22,8 @@ interface Bench extends AsyncDisposable {
 }
 
 async function openBench(options: Partial<BrokerOptions> = {}): Promise<Bench> {
-  const stack = new AsyncDisposableStack()
-  const rig = stack.use(await openRig(options))
-  const forwarder = stack.use(await openForwarder(rig.path))
+  const rig = await openRig(options)
+  const forwarder = await openForwarder(rig.path)
   const { nonce } = rig.broker.bind(turnInput())
   const openai = new OpenAI({
     apiKey: 'placeholder',
@@ -32,7 +31,11 @@ async function openBench(options: Partial<BrokerOptions> = {}): Promise<Bench> {
     maxRetries: 0,
     defaultHeaders: { 'x-sandbox-turn': nonce },
   })
-  return { rig, upstream: rig.upstream, openai, [Symbol.asyncDispose]: () => stack.disposeAsync() }
+  const close = async () => {
+    await forwarder[Symbol.asyncDispose]()
+    await rig[Symbol.asyncDispose]()
+  }
+  return { rig, upstream: rig.upstream, openai, [Symbol.asyncDispose]: close }
 }
 
 const ask = (content: string) => ({ model: 'gpt-guest', messages: [{ role: 'user' as const, content }] })
