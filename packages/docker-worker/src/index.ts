@@ -13,6 +13,7 @@ export type {
   WorkerPlace,
 } from './host/warm-pool/pool-options.ts'
 export { createWarmPool, type WarmPool } from './host/warm-pool.ts'
+export { type WorkspaceSize, type WorkspaceSizeOptions, workspaceSize } from './host/workspace-size.ts'
 export type {
   BuildImageOptions,
   BuiltImage,

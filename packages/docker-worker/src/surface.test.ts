@@ -10,6 +10,7 @@ test('the names that users import', () => {
     'createWarmPool',
     'engineSocketPath',
     'exitFailure',
+    'workspaceSize',
   ])
 })
 

@@ -1,0 +1,146 @@
+import type { Dir, Stats } from 'node:fs'
+import { lstat, opendir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { DriverError, stopIfAborted } from '../errors.ts'
+
+/** Options of {@link workspaceSize}. */
+export interface WorkspaceSizeOptions {
+  /** Counting ends when the files take more than this. */
+  readonly limitBytes: number
+  /** Counting ends when there are more files, directories and others than this. Default 100,000. */
+  readonly limitEntries?: number
+  readonly signal?: AbortSignal
+}
+
+/** What {@link workspaceSize} counted. */
+export interface WorkspaceSize {
+  /** Disk that is taken, in blocks: a sparse file counts what it takes. Up to where counting ended. */
+  readonly bytes: number
+  /** Files, directories, links and others below the directory. */
+  readonly entries: number
+  /** The limit that was passed; absent when everything fits. */
+  readonly over?: 'bytes' | 'entries' | 'depth'
+}
+
+const DEFAULT_ENTRIES = 100_000
+const BLOCK_BYTES = 512
+/** Deeper than this nothing is looked at: `over` says so. */
+const MAX_DEPTH = 128
+
+/**
+ * Counts what is below a directory that a guest fills, without opening anything but directories: links are not
+ * followed, FIFOs and devices are counted and never opened. What it does is bounded by the limits, whatever a guest has
+ * planted. Files that vanish meanwhile are not counted; a directory that cannot be read counts as `over`, since what is
+ * in it is unknown. A file with several names counts once. Rejects with `spec_invalid` when `directory` is none or a
+ * link, with `options_invalid` for limits out of range, with `aborted`.
+ */
+export async function workspaceSize(
+  directory: string,
+  options: WorkspaceSizeOptions,
+): Promise<WorkspaceSize> {
+  const { limitBytes, limitEntries = DEFAULT_ENTRIES, signal } = options
+  checkLimit('limitBytes', limitBytes)
+  checkLimit('limitEntries', limitEntries)
+  stopIfAborted(signal)
+  const top = await lstat(directory).catch(() => undefined)
+  if (!top?.isDirectory()) {
+    throw new DriverError('spec_invalid', `The workspace is no directory, or a link: ${directory}.`)
+  }
+  const count = new Count(limitBytes, limitEntries)
+  const waiting: Place[] = [{ path: directory, depth: 0, ino: top.ino, dev: top.dev }]
+  for (let place = waiting.pop(); place && count.over === undefined; place = waiting.pop()) {
+    await countDirectory(place, waiting, count, signal)
+  }
+  return count.result()
+}
+
+interface Place {
+  readonly path: string
+  readonly depth: number
+  readonly ino: number
+  readonly dev: number
+}
+
+async function countDirectory(
+  place: Place,
+  waiting: Place[],
+  count: Count,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const listing = await openSame(place)
+  if (listing === 'gone') return
+  if (listing === 'closed') {
+    count.over ??= 'entries'
+    return
+  }
+  // Leaving the loop closes the listing.
+  for await (const { name } of listing) {
+    stopIfAborted(signal)
+    const path = join(place.path, name)
+    const found = await lstat(path).catch(() => undefined)
+    if (!found) continue
+    count.add(found)
+    if (count.over !== undefined) return
+    if (!found.isDirectory()) continue
+    if (place.depth + 1 > MAX_DEPTH) {
+      count.over = 'depth'
+      return
+    }
+    waiting.push({ path, depth: place.depth + 1, ino: found.ino, dev: found.dev })
+  }
+}
+
+/** Opens the directory that was seen: one that a link has taken the place of meanwhile is left alone. */
+async function openSame({ path, ino, dev }: Place): Promise<Dir | 'gone' | 'closed'> {
+  try {
+    const listing = await opendir(path)
+    const now = await lstat(path).catch(() => undefined)
+    if (now?.isDirectory() && now.ino === ino && now.dev === dev) return listing
+    await listing.close()
+    return 'gone'
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    return code === 'ENOENT' || code === 'ENOTDIR' || code === 'ELOOP' ? 'gone' : 'closed'
+  }
+}
+
+class Count {
+  over: WorkspaceSize['over']
+  readonly #limitBytes: number
+  readonly #limitEntries: number
+  readonly #seen = new Set<string>()
+  #bytes = 0
+  #entries = 0
+
+  constructor(limitBytes: number, limitEntries: number) {
+    this.#limitBytes = limitBytes
+    this.#limitEntries = limitEntries
+  }
+
+  add(found: Stats): void {
+    this.#entries++
+    this.#bytes += this.#sizeOf(found)
+    if (this.#entries > this.#limitEntries) this.over ??= 'entries'
+    if (this.#bytes > this.#limitBytes) this.over ??= 'bytes'
+  }
+
+  result(): WorkspaceSize {
+    const { over } = this
+    return { bytes: this.#bytes, entries: this.#entries, ...(over === undefined ? {} : { over }) }
+  }
+
+  /** What it takes on the disk; another name of a file takes nothing. */
+  #sizeOf(found: Stats): number {
+    if (found.nlink > 1 && !found.isDirectory()) {
+      const id = `${found.dev}:${found.ino}`
+      if (this.#seen.has(id)) return 0
+      this.#seen.add(id)
+    }
+    return found.blocks * BLOCK_BYTES
+  }
+}
+
+function checkLimit(field: string, value: number): void {
+  if (Number.isSafeInteger(value) && value >= 0) return
+  throw new DriverError('options_invalid', `${field} has to be a whole number from 0.`)
+}
