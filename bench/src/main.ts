@@ -22,6 +22,10 @@ const benches: Record<string, Bench> = {
       'request bodies held against a table: time against JSON.parse and JSON.stringify, event loop blocks',
     load: () => import('./json.ts'),
   },
+  broker: {
+    about: 'the broker against a direct call, nginx, a bare forwarder and Portkey: calls, streams, memory',
+    load: () => import('./broker.ts'),
+  },
 }
 
 const usage = () =>

@@ -9,7 +9,7 @@ const SMALL_PART = 1 / 8
 const ONE_BROKER = 1 / 4
 
 /** Memory for request bodies unless the host says otherwise, in bytes. */
-export const BODY_MEMORY_BYTES = 256 * 1024 * 1024
+const BODY_MEMORY_BYTES = 256 * 1024 * 1024
 
 /** What one broker takes its bodies' memory from. */
 export interface BodyShare {
@@ -74,7 +74,7 @@ export class BodyBudget {
 
 let shared: BodyBudget | undefined
 
-/** The budget of this process, {@link BODY_MEMORY_BYTES}: what brokers share that are given no other. */
+/** The budget of this process, 256 MiB: what brokers share that are given no other. */
 export function sharedBodyBudget(): BodyBudget {
   shared ??= new BodyBudget({ bytes: BODY_MEMORY_BYTES })
   return shared

@@ -1,0 +1,235 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { bodyOf, Caller, type Door } from './broker/load.ts'
+import { type Part, type Peers, startPeers, type Usage } from './broker/peers.ts'
+import { type BenchRow, judged, median, quantile } from './report.ts'
+
+const KIB = 1024
+const MIB = KIB * KIB
+const BUDGET_BYTES = 256 * MIB
+
+/** The sealed broker with every check on, against other ways to the same local model service. */
+export async function run(): Promise<readonly BenchRow[]> {
+  await using peers = await startPeers()
+  return [
+    ...(await added(peers, '2k', 2 * KIB, 300)),
+    ...(await added(peers, '16k', 16 * KIB, 300, '<= 1.5')),
+    ...(await added(peers, '400k', 400 * KIB, 150, '<= 2')),
+    ...(await throughput(peers)),
+    ...(await streams(peers)),
+    ...(await bodies(peers)),
+  ]
+}
+
+type Named = readonly (readonly [name: string, door: Door])[]
+
+async function doorsOf(peers: Peers): Promise<Named> {
+  const [ours] = await peers.doors(1)
+  return [
+    ['direct', peers.direct],
+    ['bare', peers.bare],
+    ['ours', ours as Door],
+    ...(peers.nginx === undefined ? [] : [['nginx', peers.nginx] as const]),
+  ]
+}
+
+/** One call after another, to each in turn: a busy machine slows all of them. */
+async function added(
+  peers: Peers,
+  id: string,
+  bytes: number,
+  rounds: number,
+  goal?: string,
+): Promise<BenchRow[]> {
+  const body = bodyOf(bytes)
+  const callers = (await doorsOf(peers)).map(([name, door]) => ({
+    name,
+    caller: new Caller(door),
+    ms: [] as number[],
+  }))
+  for (let round = -rounds; round < rounds; round += 1) {
+    for (const { caller, ms } of callers) {
+      const took = await caller.call(body)
+      if (round >= 0) ms.push(took)
+    }
+  }
+  await Promise.all(callers.map(({ caller }) => caller.close()))
+  const of = (name: string) => callers.find((one) => one.name === name)?.ms ?? []
+  const above = (name: string, q: number) => quantile(of(name), q) - quantile(of('direct'), q)
+  const size = `${Math.round(body.length / KIB)} KiB`
+  return [
+    judged({
+      id: `broker.${id}.added`,
+      what: `added to a direct call of ${size}, 1 client; peer: bare node:http + undici`,
+      unit: 'ms',
+      value: above('ours', 0.5),
+      p99: above('ours', 0.99),
+      peer: above('bare', 0.5),
+      ratio: above('ours', 0.5) / above('bare', 0.5),
+      ...(goal === undefined ? {} : { goal }),
+    }),
+    ...(of('nginx').length === 0
+      ? []
+      : [
+          judged({
+            id: id === '16k' ? 'broker.latency' : `broker.${id}.latency`,
+            what: `a whole call of ${size}, 1 client; peer: nginx proxy_pass`,
+            unit: 'ms',
+            value: median(of('ours')),
+            p99: quantile(of('ours'), 0.99),
+            peer: median(of('nginx')),
+            ratio: median(of('ours')) / median(of('nginx')),
+            ...(id === '16k' ? { goal: '<= 3' } : {}),
+          }),
+        ]),
+  ]
+}
+
+/** Calls of 2 KiB per second, so many clients at once; ours: each client has a broker of its own. */
+async function throughput(peers: Peers): Promise<BenchRow[]> {
+  const body = bodyOf(2 * KIB)
+  const rows: BenchRow[] = []
+  const times = (count: number, door: Door) => Array.from({ length: count }, () => door)
+  const rates = async (clients: number) => ({
+    ours: await rate(await peers.doors(clients), body, peers.ours),
+    bare: await rate(times(clients, peers.bare), body, peers.bare.part),
+  })
+  await rate(await peers.doors(16), body)
+  for (const clients of [16, 64]) {
+    const { ours, bare } = await rates(clients)
+    rows.push({
+      id: `broker.rps.${clients}`,
+      what: `calls of 2 KiB, ${clients} clients; peer: bare node:http + undici`,
+      unit: 'per s',
+      value: ours.perSecond,
+      peer: bare.perSecond,
+      ratio: ours.perSecond / bare.perSecond,
+    })
+    if (clients !== 16) continue
+    rows.push({
+      id: 'broker.cpu',
+      what: 'CPU time of the broker per call of 2 KiB, 16 clients; peer: bare node:http + undici',
+      unit: 'us',
+      value: ours.cpuUs,
+      peer: bare.cpuUs,
+      ratio: ours.cpuUs / bare.cpuUs,
+    })
+    if (peers.portkey === undefined) continue
+    const portkey = await rate(times(16, peers.portkey), body, undefined, 150)
+    rows.push(
+      judged({
+        id: 'broker.rps',
+        what: 'calls of 2 KiB, 16 clients; peer: @portkey-ai/gateway',
+        unit: 'per s',
+        value: ours.perSecond,
+        peer: portkey.perSecond,
+        ratio: ours.perSecond / portkey.perSecond,
+        goal: '>= 5',
+      }),
+    )
+  }
+  await peers.ours.ask({ close: true })
+  return rows
+}
+
+async function rate(doors: readonly Door[], body: Uint8Array, part?: Part, calls = 400) {
+  const callers = doors.map((door) => new Caller(door))
+  await Promise.all(callers.map((caller) => caller.call(body)))
+  const before = await part?.ask<Usage>({})
+  const startMs = performance.now()
+  await Promise.all(
+    callers.map(async (caller) => {
+      for (let done = 0; done < calls; done += 1) await caller.call(body)
+    }),
+  )
+  const seconds = (performance.now() - startMs) / 1000
+  const after = await part?.ask<Usage>({})
+  await Promise.all(callers.map((caller) => caller.close()))
+  const total = calls * doors.length
+  return {
+    perSecond: total / seconds,
+    cpuUs: before === undefined || after === undefined ? 0 : (after.cpuUs - before.cpuUs) / total,
+  }
+}
+
+/** Streams of 500 events, two milliseconds apart, to each in turn. */
+async function streams(peers: Peers): Promise<BenchRow[]> {
+  const body = bodyOf(2 * KIB, true)
+  const found = new Map<string, { first: number[]; delays: number[] }>()
+  const callers = (await doorsOf(peers)).map(([name, door]) => [name, new Caller(door)] as const)
+  for (let round = -1; round < 6; round += 1) {
+    for (const [name, caller] of callers) {
+      const { firstMs, delaysMs } = await caller.stream(body)
+      if (delaysMs.length !== 500)
+        throw new TypeError(`bench: ${name} passed ${delaysMs.length} events of 500`)
+      const all = found.get(name) ?? { first: [], delays: [] }
+      found.set(name, all)
+      if (round < 0) continue
+      all.first.push(firstMs)
+      all.delays.push(...delaysMs)
+    }
+  }
+  await Promise.all(callers.map(([, caller]) => caller.close()))
+  const delay = (name: string, q: number) => quantile(found.get(name)?.delays ?? [], q)
+  const first = (name: string) => median(found.get(name)?.first ?? [])
+  return [
+    judged({
+      id: 'stream.event.added',
+      what: 'p99 of the delay of an event, above that of the bare forwarder (peer: its p99 above direct)',
+      unit: 'ms',
+      value: delay('ours', 0.99) - delay('bare', 0.99),
+      peer: delay('bare', 0.99) - delay('direct', 0.99),
+      goal: '<= 0.5',
+    }),
+    {
+      id: 'stream.event.median',
+      what: 'median delay of an event; peer: bare node:http + undici',
+      unit: 'ms',
+      value: delay('ours', 0.5),
+      p99: delay('ours', 0.99),
+      peer: delay('bare', 0.5),
+      ratio: delay('ours', 0.5) / delay('bare', 0.5),
+    },
+    {
+      id: 'stream.first.added',
+      what: 'time to the first event, above a direct call; peer: bare node:http + undici',
+      unit: 'ms',
+      value: first('ours') - first('direct'),
+      peer: first('bare') - first('direct'),
+      ratio: (first('ours') - first('direct')) / (first('bare') - first('direct')),
+    },
+  ]
+}
+
+/** 50 clients send 30 MB at once: the most memory that the process takes above what it had before. */
+async function bodies(peers: Peers): Promise<BenchRow[]> {
+  const body = bodyOf(30_000_000)
+  const doors = await peers.doors(50)
+  const callers = doors.map((door) => new Caller(door))
+  const before = rss(peers.ours.pid, 'VmRSS')
+  writeFileSync(`/proc/${peers.ours.pid}/clear_refs`, '5')
+  const ms = await Promise.all(callers.map((caller) => caller.call(body)))
+  const peak = rss(peers.ours.pid, 'VmHWM') - before
+  await Promise.all(callers.map((caller) => caller.close()))
+  return [
+    judged({
+      id: 'memory.bodies.peak',
+      what: `50 clients send ${Math.round(body.length / 1e6)} MB at once, all answered within ${Math.round(Math.max(...ms) / 1000)} s; peer: the budget`,
+      unit: 'MiB',
+      value: peak / MIB,
+      peer: BUDGET_BYTES / MIB,
+      ratio: peak / BUDGET_BYTES,
+      goal: '<= 1',
+    }),
+    {
+      id: 'broker.rss',
+      what: 'memory of the process with some 50 bound brokers, before that',
+      unit: 'MiB',
+      value: before / MIB,
+    },
+  ]
+}
+
+function rss(pid: number, field: 'VmRSS' | 'VmHWM'): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  return Number(new RegExp(`${field}:\\s+(\\d+) kB`).exec(status)?.[1] ?? Number.NaN) * KIB
+}

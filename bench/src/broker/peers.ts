@@ -1,0 +1,157 @@
+import { type ChildProcess, execFileSync, fork, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { type Door, get } from './load.ts'
+
+/** A process of the bench that answers questions. */
+export interface Part {
+  readonly pid: number
+  ask<T>(message: object): Promise<T>
+}
+
+/** CPU time and memory of a part. */
+export interface Usage {
+  readonly cpuUs: number
+  readonly rssBytes: number
+}
+
+/** Everything that is compared, each in its own process. Peers that this machine lacks are absent. */
+export interface Peers extends AsyncDisposable {
+  readonly direct: Door
+  readonly bare: Door & { readonly part: Part }
+  readonly nginx: Door | undefined
+  readonly portkey: Door | undefined
+  readonly ours: Part
+  /** So many brokers of ours, freshly bound. */
+  doors(count: number): Promise<Door[]>
+}
+
+/** Starts all of them. */
+export async function startPeers(): Promise<Peers> {
+  const dir = mkdtempSync(join(tmpdir(), 'bench-broker-'))
+  const children: ChildProcess[] = []
+  const part = async (file: string, args: readonly string[] = []) => {
+    const child = fork(fileURLToPath(new URL(`./${file}`, import.meta.url)), args)
+    children.push(child)
+    return await started(child)
+  }
+  const { first, ...upstream } = await part('upstream.ts')
+  const url = `http://127.0.0.1:${(first as { port: number }).port}`
+  const bare = await part('bare.ts', [join(dir, 'bare.sock'), url])
+  const ours = await part('ours.ts', [dir, url])
+  void upstream
+  return {
+    direct: { origin: url },
+    bare: { origin: 'http://broker', socketPath: join(dir, 'bare.sock'), part: bare },
+    nginx: await startNginx(dir, url, children),
+    portkey: await startPortkey(url, children),
+    ours,
+    doors: async (count) => {
+      const { doors } = await ours.ask<{ doors: { socketPath: string; nonce: string }[] }>({ open: count })
+      return doors.map(({ socketPath, nonce }) => ({
+        origin: 'http://broker',
+        socketPath,
+        headers: { 'x-sandbox-turn': nonce },
+      }))
+    },
+    [Symbol.asyncDispose]: async () => {
+      for (const child of children) child.kill()
+      await Promise.all(
+        children.map((child) => child.exitCode ?? new Promise((done) => child.once('exit', done))),
+      )
+      rmSync(dir, { recursive: true, force: true })
+    },
+  }
+}
+
+async function started(child: ChildProcess): Promise<Part & { readonly first: unknown }> {
+  const first = await answer(child)
+  let last: Promise<unknown> = Promise.resolve()
+  return {
+    first,
+    pid: child.pid ?? 0,
+    ask: <T>(message: object) => {
+      const asked = last.then(() => {
+        const answered = answer(child)
+        child.send(message)
+        return answered
+      })
+      last = asked
+      return asked as Promise<T>
+    },
+  }
+}
+
+function answer(child: ChildProcess): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    const onExit = () => reject(new TypeError('bench: a part ended'))
+    child.once('exit', onExit)
+    child.once('message', (message) => {
+      child.off('exit', onExit)
+      resolve(message)
+    })
+  })
+}
+
+/** Adds a header and passes everything on. */
+async function startNginx(dir: string, url: string, children: ChildProcess[]): Promise<Door | undefined> {
+  try {
+    execFileSync('nginx', ['-v'], { stdio: 'ignore' })
+  } catch {
+    console.error('bench: nginx is not installed (Debian: nginx-light): its row is left out')
+    return undefined
+  }
+  const socketPath = join(dir, 'nginx.sock')
+  const config = join(dir, 'nginx.conf')
+  writeFileSync(
+    config,
+    `daemon off; worker_processes 1; pid ${dir}/nginx.pid; error_log ${dir}/nginx.err;
+    events { worker_connections 512; }
+    http { access_log off; client_max_body_size 40m; client_body_buffer_size 1m; keepalive_requests 1000000;
+      client_body_temp_path ${dir}/b; proxy_temp_path ${dir}/p; fastcgi_temp_path ${dir}/f; uwsgi_temp_path ${dir}/u; scgi_temp_path ${dir}/s;
+      upstream up { server ${new URL(url).host}; keepalive 64; keepalive_requests 1000000; }
+      server { listen unix:${socketPath}; location / { proxy_pass http://up; proxy_http_version 1.1; proxy_buffering off;
+        proxy_set_header connection ""; proxy_set_header authorization "Bearer sk-bench"; } } }`,
+  )
+  children.push(spawn('nginx', ['-c', config, '-e', `${dir}/nginx.err`], { stdio: 'inherit' }))
+  const door = { origin: 'http://broker', socketPath }
+  return (await answers(door)) ? door : undefined
+}
+
+async function startPortkey(url: string, children: ChildProcess[]): Promise<Door | undefined> {
+  const port = await freePort()
+  const file = fileURLToPath(new URL('./portkey.ts', import.meta.url))
+  const env = { ...process.env, NODE_ENV: 'production', TRUSTED_CUSTOM_HOSTS: '127.0.0.1,localhost' }
+  children.push(fork(file, [`--port=${port}`, '--headless'], { env, stdio: 'ignore' }))
+  const headers = {
+    'x-portkey-provider': 'openai',
+    'x-portkey-custom-host': `${url}/v1`,
+    authorization: 'Bearer sk-bench',
+  }
+  const door = { origin: `http://127.0.0.1:${port}`, headers }
+  if (await answers(door)) return door
+  console.error('bench: @portkey-ai/gateway did not answer: its row is left out')
+  return undefined
+}
+
+async function answers(door: Door): Promise<boolean> {
+  for (let times = 0; times < 60; times += 1) {
+    if ((await get(door).catch(() => 0)) === 200) return true
+    await sleep(250)
+  }
+  return false
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as AddressInfo
+      server.close(() => resolve(port))
+    })
+  })
+}
