@@ -70,7 +70,8 @@ interface Surroundings {
 async function start(config: ServeConfig, { log, signal, ends }: Surroundings) {
   const state = openStateDir(config.stateDir === undefined ? {} : { path: config.stateDir })
   const { path: keysPath, keys } = writeDemoKeys({ dir: state.keysDir })
-  const { explain } = keyFile({ path: keysPath })
+  const { explain, check } = keyFile({ path: keysPath })
+  check()
   const place = await chooseDriver({ ...config.where, signal })
   signal.throwIfAborted()
   const service = await startStandIn({ keys: keys.map(({ key }) => key), fingerprint: fingerprintOf })

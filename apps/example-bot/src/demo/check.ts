@@ -1,16 +1,12 @@
-import { randomBytes } from 'node:crypto'
-import { rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { CallEvent, HostTool } from '@sandbox/broker'
 import { fingerprintOf } from '@sandbox/credential-scope'
 import type { ChannelKey, ChatSurface, TurnEvent } from '@sandbox/roundtable-plugin'
-import { openStateDir } from '../state-dir.ts'
 import { CheckKeys } from './check-keys.ts'
 import { CHECK_CHANNELS, type CheckStage, checkPlan } from './check-plan.ts'
 import { CheckRoom } from './check-room.ts'
 import { type CheckRow, checkRow, markOf, restRow } from './check-row.ts'
+import { claimCheckState } from './check-state.ts'
 import type { CheckStep } from './check-step.ts'
 import { HOSTILE_GUEST } from './hostile-attempts.ts'
 import { type StandIn, startStandIn } from './stand-in-model.ts'
@@ -76,18 +72,17 @@ interface Surroundings {
  * Rejects when the bot cannot be opened; leaves no file and no worker behind, whatever happens.
  */
 export async function runCheck(options: CheckOptions): Promise<CheckReport> {
-  const path = join(options.parentDir ?? tmpdir(), `sbx-check-${randomBytes(4).toString('hex')}`)
-  const state = openStateDir({ path })
+  const { state, release } = claimCheckState(options.parentDir)
   let service: StandIn | undefined
   try {
     const keys = new CheckKeys(state.keysDir)
     const known = keys.tokens().filter((token) => token !== keys.token('unknown'))
     service = await startStandIn({ keys: known, fingerprint: fingerprintOf })
-    const rows = await playAll({ options, stateDir: path, keys, service })
+    const rows = await playAll({ options, stateDir: state.path, keys, service })
     return { rows, ok: rows.every(({ ok }) => ok) }
   } finally {
     await service?.close()
-    rmSync(path, { recursive: true, force: true })
+    release()
   }
 }
 

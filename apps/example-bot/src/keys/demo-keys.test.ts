@@ -23,14 +23,23 @@ test('every file has mode 0600, keys differ, and keys.json refers to them withou
   expect(text).not.toContain('demo:nokey')
 })
 
-test('written again, keys are new and a link in their place is replaced, not followed', () => {
+test('written again, nothing changes: another demo, or an operator, may use the files', () => {
+  using dir = tempDir()
+  const first = writeDemoKeys({ dir: dir.path })
+  writeFileSync(first.path, '{ "rules": [] }', { mode: 0o600 })
+  const second = writeDemoKeys({ dir: dir.path })
+  expect(second).toEqual(first)
+  expect(readFileSync(first.path, 'utf8')).toBe('{ "rules": [] }')
+})
+
+test('a link in the place of a file is replaced, not followed', () => {
   using dir = tempDir()
   using other = tempDir()
   const victim = join(other.path, 'victim')
   writeFileSync(victim, 'untouched')
-  symlinkSync(victim, join(dir.path, 'keys.json'))
-  const first = writeDemoKeys({ dir: dir.path })
-  const second = writeDemoKeys({ dir: dir.path })
+  for (const name of ['keys.json', 'ann.key']) symlinkSync(victim, join(dir.path, name))
+  const { keys } = writeDemoKeys({ dir: dir.path })
   expect(readFileSync(victim, 'utf8')).toBe('untouched')
-  expect(first.keys[0]?.key).not.toBe(second.keys[0]?.key)
+  expect(keys.map(({ key }) => key)).not.toContain('untouched')
+  expect(JSON.parse(readFileSync(join(dir.path, 'keys.json'), 'utf8')).rules).toHaveLength(4)
 })

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { renameSync, writeFileSync } from 'node:fs'
+import { constants, lstatSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** A key of the demo and whom it is for. */
@@ -27,23 +27,37 @@ const OWNERS: readonly Omit<DemoKey, 'key'>[] = [
 ]
 
 /**
- * Writes fresh demo keys and the `keys.json` that hands them out, all with mode 0600. `demo:nokey` gets none on
- * purpose. What was there is replaced, so a link in its place is not followed.
+ * Writes the demo's keys and the `keys.json` that hands them out, all with mode 0600, where they are missing:
+ * what is there is an operator's or another demo's, and stays. `demo:nokey` gets none on purpose.
  */
 export function writeDemoKeys(options: { dir: string }): DemoKeys {
   const keys = OWNERS.map((owner) => ({
     ...owner,
-    key: `sk-demo-${owner.name}-${randomBytes(12).toString('hex')}`,
+    key: demoKey(join(options.dir, `${owner.name}.key`), owner.name),
   }))
-  for (const { name, key } of keys) put(join(options.dir, `${name}.key`), `${key}\n`)
   const rules = keys.map(({ name, channel, speaker }) => ({
     channel,
     ...(speaker === undefined ? {} : { speaker }),
     key: `file:./${name}.key`,
   }))
   const path = join(options.dir, 'keys.json')
-  put(path, `${JSON.stringify({ rules }, undefined, 2)}\n`)
+  if (!exists(path)) put(path, `${JSON.stringify({ rules }, undefined, 2)}\n`)
   return { path, keys }
+}
+
+/** The key that the file holds, or a fresh one that it holds from now on. */
+function demoKey(path: string, name: string): string {
+  const known = exists(path)
+    ? readFileSync(path, { encoding: 'utf8', flag: constants.O_RDONLY | constants.O_NOFOLLOW }).trim()
+    : ''
+  if (known !== '') return known
+  const key = `sk-demo-${name}-${randomBytes(12).toString('hex')}`
+  put(path, `${key}\n`)
+  return key
+}
+
+function exists(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isFile() === true
 }
 
 function put(path: string, text: string): void {
