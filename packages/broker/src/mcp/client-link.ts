@@ -1,6 +1,7 @@
 import { Client, ProtocolError, SdkHttpError, type Transport } from '@modelcontextprotocol/client'
 import { raceSignal } from '../engine/call/call-signal.ts'
 import { CallRefusal } from '../engine/call/refusal.ts'
+import { statusRefusal } from '../engine/upstream/forward.ts'
 import type { McpLink, McpOutcome, McpToolListing, McpUse } from './mcp-port.ts'
 
 /** A way to one server, for one client. */
@@ -154,8 +155,6 @@ async function closed({ connection, client }: { connection: Connection; client: 
 function toRefusal(error: unknown, use: McpUse): unknown {
   if (use.signal.aborted) return use.signal.reason
   if (error instanceof CallRefusal) return error
-  if (SdkHttpError.isInstance(error) && error.status >= 400) {
-    return new CallRefusal('upstream_status', { retry: error.status >= 500 || error.status === 429 })
-  }
+  if (SdkHttpError.isInstance(error) && error.status >= 400) return statusRefusal(error.status)
   return new CallRefusal('upstream_invalid', { cause: error })
 }
