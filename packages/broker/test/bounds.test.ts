@@ -1,4 +1,6 @@
 import { request } from 'node:http'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { chatText } from '@sandbox/testing'
 import { describe, expect, test } from 'vitest'
 import { BodyBudget } from '../src/index.ts'
@@ -114,6 +116,31 @@ describe('W-31 one budget for bodies', () => {
     go()
     expect(await answer).toEqual({ status: 200, text: 'data: [DONE]\n\n' })
     expect(await rig.reported(() => true)).toMatchObject({ streamed: true, model: 'host-model' })
+  })
+
+  test.skipIf('bun' in process.versions)('while a stream runs, nothing of its request is kept', async () => {
+    setFlagsFromString('--expose-gc')
+    const gc: () => void = runInNewContext('gc')
+    await using rig = await openRig()
+    let end = () => {}
+    const begun = new Promise<void>((resolve) => {
+      rig.upstream.script = (_, response) => {
+        response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
+        end = () => response.end('data: [DONE]\n\n')
+        resolve()
+      }
+    })
+    const answer = call(rig, rig.broker.bind(turnInput()).nonce, 24 * MIB)
+    await begun
+    rig.upstream.seen.length = 0
+    await expect
+      .poll(() => {
+        gc()
+        return process.memoryUsage().arrayBuffers
+      })
+      .toBeLessThan(12 * MIB)
+    end()
+    expect((await answer).status).toBe(200)
   })
 
   test('an option that is no budget is refused', async () => {

@@ -38,6 +38,7 @@ export interface UpstreamAnswer {
 
 const FINISH_MS = 1000
 const FINISH_BYTES = 64 * 1024
+const LARGE_BYTES = 256 * 1024
 
 let shared: Agent | undefined
 
@@ -93,6 +94,7 @@ async function send(call: UpstreamCall): Promise<Dispatcher.ResponseData> {
   const headers: Record<string, string> = {
     'content-type': 'application/json',
     accept: call.accept ?? 'application/json',
+    'content-length': String(call.body.byteLength),
   }
   call.secret.applyTo(headers, url, call.authSlot)
   try {
@@ -101,13 +103,24 @@ async function send(call: UpstreamCall): Promise<Dispatcher.ResponseData> {
       path: url.pathname + url.search,
       method: 'POST',
       headers,
-      body: call.body,
+      body: call.body.byteLength > LARGE_BYTES ? onceOnly(call.body) : call.body,
       signal: call.signal,
     })
   } catch (cause) {
     call.signal.throwIfAborted()
     throw new CallRefusal('upstream_network', { cause })
   }
+}
+
+/** Undici keeps what it was given until the answer has ended: of this, nothing is left once it was sent. */
+function onceOnly(bytes: Uint8Array): Iterable<Uint8Array> {
+  let left: Uint8Array | undefined = bytes
+  const next = (): IteratorResult<Uint8Array> => {
+    const value = left
+    left = undefined
+    return value === undefined ? { done: true, value } : { done: false, value }
+  }
+  return { [Symbol.iterator]: () => ({ next }) }
 }
 
 async function drain(reader: AsyncIterator<Uint8Array>): Promise<void> {
