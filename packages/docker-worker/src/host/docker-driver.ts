@@ -10,6 +10,7 @@ import {
 } from '../resolve-options.ts'
 import { createBoundedOutput } from './container/bounded-output.ts'
 import { connectEngine, type Engine, statusOf } from './container/docker-client.ts'
+import { Leftovers } from './container/leftovers.ts'
 import { sweepInstall } from './container/reconcile.ts'
 import { startContainer } from './container/sealed-container.ts'
 import { sealedCreateBody, sealedName } from './container/sealed-spec.ts'
@@ -40,6 +41,7 @@ class DockerDriver implements Driver {
   readonly #hostNamespaces = hostNamespaces()
   readonly #starting = new Map<string, Promise<Worker>>()
   readonly #workers = new Map<string, Worker>()
+  readonly #leftovers = new Leftovers()
   #ready: Promise<Ready> | undefined
   #identity: Promise<string> | undefined
   #closed = false
@@ -97,7 +99,8 @@ class DockerDriver implements Driver {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true
     await Promise.allSettled(this.#starting.values())
-    await Promise.all([...this.#workers.values()].map((worker) => worker.remove()))
+    const removals = [...this.#workers.values()].map((worker) => worker.remove())
+    await Promise.all([...removals, this.#leftovers.clearAll()])
   }
 
   async #startChecked(spec: WorkerSpec, signal: AbortSignal | undefined): Promise<Worker> {
@@ -115,7 +118,7 @@ class DockerDriver implements Driver {
   async #startOn(ready: Ready, worker: WorkerSpec, signal: AbortSignal | undefined): Promise<Worker> {
     const { installId, user, limits, scrub } = this.#options
     const { engine, imageId, runtime } = ready
-    stopIfAborted(signal)
+    await untilAborted(this.#leftovers.clear(worker.channelHash), signal)
     try {
       return await startContainer({
         engine,
@@ -124,6 +127,7 @@ class DockerDriver implements Driver {
         body: sealedCreateBody({ worker, installId, imageId, runtime, user, limits }),
         output: createBoundedOutput({ scrub }),
         onRemoved: (id) => this.#workers.delete(id),
+        onLeft: (id, remove) => this.#leftovers.keep(worker.channelHash, id, remove),
         ...(signal === undefined ? {} : { signal }),
       })
     } catch (error) {

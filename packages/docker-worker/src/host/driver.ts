@@ -59,8 +59,9 @@ export interface Driver extends AsyncDisposable {
   /** Checks that workers can be started here. Rejects with a `DriverError` that says how to mend it. */
   check(signal?: AbortSignal): Promise<void>
   /**
-   * Starts one worker. After a rejection nothing of it runs. An abort rejects with `aborted` once what was begun is
-   * removed.
+   * Starts one worker. An abort rejects with `aborted` once what was begun is removed. After a rejection nothing of it
+   * runs, but for `remove_failed`: then it may, and the next start for the same channel removes it first, or rejects
+   * with `remove_failed` and starts nothing.
    */
   start(spec: WorkerSpec, signal?: AbortSignal): Promise<Worker>
   /**

@@ -22,12 +22,15 @@ export interface StartContainer {
   readonly output: BoundedOutput
   /** Called once, with the container's id, when the worker is gone. */
   onRemoved?(id: string): void
+  /** Called with the container's id and another try whenever a removal failed: it may still run. */
+  onLeft?(id: string, remove: () => Promise<void>): void
   readonly signal?: AbortSignal
 }
 
 /**
  * Creates, attaches, waits and starts, in this order, so that no output and no exit is missed. When a step fails or
  * the signal aborts, what was created is removed before the rejection: the start call is never sent after an abort.
+ * Where that removal fails, `onLeft` hears of it, and the rejection is `remove_failed`.
  */
 export async function startContainer(request: StartContainer): Promise<Worker> {
   const { engine, output, signal } = request
@@ -42,8 +45,14 @@ export async function startContainer(request: StartContainer): Promise<Worker> {
     return new ContainerWorker(request, id, watch)
   } catch (error) {
     watch?.attached.close()
-    await removeContainer(engine, id)
-    watch?.exit.close()
+    try {
+      await removeContainer(engine, id)
+    } catch (failure) {
+      request.onLeft?.(id, () => removeContainer(engine, id))
+      throw failure
+    } finally {
+      watch?.exit.close()
+    }
     throw startFailure(error)
   }
 }
@@ -100,6 +109,7 @@ class ContainerWorker implements Worker {
   remove(): Promise<void> {
     this.#removal ??= this.#removeOnce().catch((error: unknown) => {
       this.#removal = undefined
+      this.#request.onLeft?.(this.id, () => this.remove())
       throw error
     })
     return this.#removal
