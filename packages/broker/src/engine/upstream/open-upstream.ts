@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream'
 import type { AuthSlot, Secret } from '@sandbox/credential-scope'
 import type { Dispatcher } from 'undici'
 import { Agent } from 'undici/index.js'
@@ -113,14 +114,16 @@ async function send(call: UpstreamCall): Promise<Dispatcher.ResponseData> {
 }
 
 /** Undici keeps what it was given until the answer has ended: of this, nothing is left once it was sent. */
-function onceOnly(bytes: Uint8Array): Iterable<Uint8Array> {
+function onceOnly(bytes: Uint8Array): Readable {
   let left: Uint8Array | undefined = bytes
   const next = (): IteratorResult<Uint8Array> => {
     const value = left
     left = undefined
     return value === undefined ? { done: true, value } : { done: false, value }
   }
-  return { [Symbol.iterator]: () => ({ next }) }
+  // Undici takes any iterable, though its types do not say so.
+  const once: Iterable<Uint8Array> = { [Symbol.iterator]: () => ({ next }) }
+  return once as unknown as Readable
 }
 
 async function drain(reader: AsyncIterator<Uint8Array>): Promise<void> {
