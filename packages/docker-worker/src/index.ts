@@ -20,5 +20,6 @@ export type {
   DockerDriverOptions,
   ProcessDriverOptions,
   WorkerLimits,
+  WorkerRuntime,
   WorkerUser,
 } from './options.ts'

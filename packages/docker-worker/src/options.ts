@@ -20,6 +20,12 @@ export interface WorkerLimits {
   readonly tmpBytes?: number
 }
 
+/**
+ * What stands between a worker and the kernel: `runc` is a plain container, `runsc` is gVisor, `kata` a small virtual
+ * machine. The engine has to know it; `check()` refuses an engine that does not.
+ */
+export type WorkerRuntime = 'runc' | 'runsc' | 'kata'
+
 /** Options of `createDockerDriver`. */
 export interface DockerDriverOptions {
   /** Name or id of an image that `sandbox-worker build` made. */
@@ -30,6 +36,8 @@ export interface DockerDriverOptions {
   /** Absolute path of the engine's socket. Default: `engineSocketPath(process.env)`. */
   readonly engineSocket?: string
   readonly limits?: WorkerLimits
+  /** Default: the engine's own, usually `runc`. `runsc` needs at least 128 `limits.pids`, and has them by default. */
+  readonly runtime?: WorkerRuntime
   /** Applied to worker output before anybody sees it. Must not throw. Default: unchanged. */
   scrub?(text: string): string
 }

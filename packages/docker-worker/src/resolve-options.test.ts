@@ -45,12 +45,20 @@ describe('resolveDockerOptions', () => {
     ['limits.openFiles', { limits: { openFiles: 1 } }],
     ['limits.fileBytes', { limits: { fileBytes: '1' } }],
     ['limits.tmpBytes', { limits: { tmpBytes: 0 } }],
+    ['runtime', { runtime: 'sysbox' }],
+    ['runtime', { runtime: '' }],
+    ['limits.pids', { runtime: 'runsc', limits: { pids: 127 } }],
   ])('DD-02 DD-03 DD-05 a bad %s is refused by name: %j', (field, change) => {
     const options = { ...OPTIONS, ...change } as DockerDriverOptions
     expect(() => resolveDockerOptions(options)).toThrow(
       expect.objectContaining({ code: 'options_invalid', message: expect.stringContaining(`${field} `) }),
     )
   })
+})
+
+test('gVisor has threads of its own: more of them by default', () => {
+  expect(resolveDockerOptions({ ...OPTIONS, runtime: 'runsc' }).limits.pids).toBe(128)
+  expect(resolveDockerOptions({ ...OPTIONS, runtime: 'kata' }).limits.pids).toBe(64)
 })
 
 test('DD-03 root is refused before anything is asked of an engine [worker:never-root]', () => {

@@ -4,9 +4,11 @@ import { DriverError, type DriverErrorCode } from './errors.ts'
 import { engineSocketPath } from './host/container/engine-socket.ts'
 import type { ResolvedLimits } from './host/container/sealed-spec.ts'
 import type { WorkerSpec } from './host/driver.ts'
-import type { DockerDriverOptions, WorkerLimits, WorkerUser } from './options.ts'
+import type { DockerDriverOptions, WorkerLimits, WorkerRuntime, WorkerUser } from './options.ts'
 
 const MIB = 2 ** 20
+/** gVisor's own threads count too: some 40. */
+const GVISOR_PIDS = 128
 const MAX_ID = 2 ** 31 - 1
 
 /** A tag or name of an image: no whitespace, no leading dash, so that it can never be read as an option. */
@@ -20,6 +22,7 @@ export interface ResolvedDockerOptions {
   readonly user: WorkerUser
   readonly engineSocket: string
   readonly limits: ResolvedLimits
+  readonly runtime: WorkerRuntime | undefined
   scrub(text: string): string
 }
 
@@ -30,9 +33,17 @@ export function resolveDockerOptions(options: DockerDriverOptions): ResolvedDock
     installId: checkedInstallId(options.installId),
     user: checkedUser(options.user),
     engineSocket: checkedSocket(options.engineSocket),
-    limits: resolveLimits(options.limits),
+    limits: resolveLimits(options.limits, options.runtime === 'runsc' ? GVISOR_PIDS : undefined),
+    runtime: checkedRuntime(options.runtime),
     scrub: options.scrub ? (text) => options.scrub?.(text) ?? '' : (text) => text,
   }
+}
+
+function checkedRuntime(runtime: WorkerRuntime | undefined): WorkerRuntime | undefined {
+  if (runtime !== undefined && !['runc', 'runsc', 'kata'].includes(runtime)) {
+    invalid('runtime', 'has to be "runc", "runsc" or "kata"')
+  }
+  return runtime
 }
 
 /** Checks an install id. */
@@ -44,11 +55,11 @@ export function checkedInstallId(installId: string): string {
 }
 
 /** Fills in the limits' defaults. Throws `options_invalid` naming the field. */
-export function resolveLimits(limits: WorkerLimits = {}): ResolvedLimits {
+export function resolveLimits(limits: WorkerLimits = {}, leastPids = 8): ResolvedLimits {
   return {
     memoryBytes: bounded('limits.memoryBytes', limits.memoryBytes ?? 512 * MIB, 64 * MIB, 2 ** 50),
     cpus: bounded('limits.cpus', limits.cpus ?? 1, 0.01, 4096, false),
-    pids: bounded('limits.pids', limits.pids ?? 64, 8, 1_000_000),
+    pids: bounded('limits.pids', limits.pids ?? Math.max(64, leastPids), leastPids, 1_000_000),
     openFiles: bounded('limits.openFiles', limits.openFiles ?? 256, 32, 1_000_000),
     fileBytes: bounded('limits.fileBytes', limits.fileBytes ?? 64 * MIB, MIB, 2 ** 50),
     tmpBytes: bounded('limits.tmpBytes', limits.tmpBytes ?? 64 * MIB, MIB, 2 ** 50),

@@ -70,6 +70,7 @@ export async function doctor(request: DoctorRequest): Promise<readonly DoctorRow
     engineRow({ id: 'engine', code: 'engine_unreachable', ok: true, detail }),
     ...engineFindings(info).map(engineRow),
     appArmorRow(info),
+    runtimesRow(info),
     ...imageFindings(image, await engine.image(image)).map(engineRow),
   ]
   if (rows.every(({ ok }) => ok)) rows.push(...(await tryWorker(request)))
@@ -88,6 +89,12 @@ function appArmorRow({ securityOptions }: EngineInfo): DoctorRow {
     ? 'on, with the profile of the engine'
     : 'not on this machine; seccomp filters all the same'
   return { id: 'apparmor', ok: true, cis: '5.2', expected: 'on where the kernel has it', found }
+}
+
+/** Stronger walls are the operator's choice: what there is to choose from. */
+function runtimesRow({ runtimes }: EngineInfo): DoctorRow {
+  const found = runtimes.join(', ')
+  return { id: 'runtimes', ok: true, cis: '', expected: 'runc; runsc or kata for stronger walls', found }
 }
 
 async function tryWorker(request: DoctorRequest): Promise<readonly DoctorRow[]> {

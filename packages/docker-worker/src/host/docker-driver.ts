@@ -15,7 +15,14 @@ import { sweepInstall } from './container/reconcile.ts'
 import { startContainer } from './container/sealed-container.ts'
 import { sealedCreateBody, sealedName } from './container/sealed-spec.ts'
 import type { Driver, Worker, WorkerSpec } from './driver.ts'
-import { engineFindings, imageFindings, requireFindings, runtimeOf } from './engine-check.ts'
+import {
+  engineFindings,
+  engineRuntimeName,
+  imageFindings,
+  requireFindings,
+  runtimeFinding,
+  runtimeOf,
+} from './engine-check.ts'
 import { hostNamespaces, sealedDifferences } from './self-test.ts'
 import { untilAborted } from './warm-pool/waits.ts'
 
@@ -32,6 +39,8 @@ interface Ready {
   readonly engine: Engine
   readonly imageId: string
   readonly runtime: 'node' | 'bun'
+  /** The engine's name of the container runtime that was asked for. */
+  readonly engineRuntime: string | undefined
 }
 
 class DockerDriver implements Driver {
@@ -85,6 +94,7 @@ class DockerDriver implements Driver {
     return sealedDifferences(posture, {
       user: this.#options.user,
       hostNamespaces: this.#hostNamespaces,
+      ...(this.#options.runtime === undefined ? {} : { runtime: this.#options.runtime }),
     })
   }
 
@@ -117,14 +127,15 @@ class DockerDriver implements Driver {
 
   async #startOn(ready: Ready, worker: WorkerSpec, signal: AbortSignal | undefined): Promise<Worker> {
     const { installId, user, limits, scrub } = this.#options
-    const { engine, imageId, runtime } = ready
+    const { engine, imageId, runtime, engineRuntime } = ready
+    const own = engineRuntime === undefined ? {} : { engineRuntime }
     await untilAborted(this.#leftovers.clear(worker.channelHash), signal)
     try {
       return await startContainer({
         engine,
         workerId: worker.workerId,
         name: sealedName(installId, worker.workerId),
-        body: sealedCreateBody({ worker, installId, imageId, runtime, user, limits }),
+        body: sealedCreateBody({ worker, installId, imageId, runtime, user, limits, ...own }),
         output: createBoundedOutput({ scrub }),
         onRemoved: (id) => this.#workers.delete(id),
         onLeft: (id, remove) => this.#leftovers.keep(worker.channelHash, id, remove),
@@ -160,12 +171,15 @@ class DockerDriver implements Driver {
 
 async function checkEngine(options: ResolvedDockerOptions): Promise<Ready> {
   const engine = await connectEngine(options.engineSocket)
-  requireFindings(engineFindings(await engine.info()))
+  const info = await engine.info()
+  const { runtime: wanted } = options
+  requireFindings([...engineFindings(info), ...(wanted === undefined ? [] : [runtimeFinding(info, wanted)])])
   const image = await engine.image(options.image)
   requireFindings(imageFindings(options.image, image))
   const runtime = image && runtimeOf(image)
   if (!image || !runtime) throw new DriverError('image_missing', `No image ${options.image}.`)
-  return { engine, imageId: image.id, runtime }
+  const engineRuntime = wanted && engineRuntimeName(info, wanted)
+  return { engine, imageId: image.id, runtime, engineRuntime }
 }
 
 /** What the engine mounts is what was checked: no link can be put in between. */

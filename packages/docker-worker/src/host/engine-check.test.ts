@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import type { EngineImage, EngineInfo } from './container/docker-client.ts'
-import { engineFindings, imageFindings, requireFindings } from './engine-check.ts'
+import {
+  engineFindings,
+  engineRuntimeName,
+  imageFindings,
+  requireFindings,
+  runtimeFinding,
+} from './engine-check.ts'
 
 const INFO: EngineInfo = {
   apiVersion: 'v1.41',
@@ -31,6 +37,20 @@ describe('engineFindings', () => {
     expect(bad.map((finding) => finding.id)).toEqual([id])
     expect(() => requireFindings(bad)).toThrow(expect.objectContaining({ code: 'engine_unsuitable' }))
   })
+})
+
+test.each([
+  ['runc', ['runc'], 'runc'],
+  ['runsc', ['runc', 'runsc'], 'runsc'],
+  ['kata', ['kata-runtime', 'runc'], 'kata-runtime'],
+  ['runsc', ['runc'], undefined],
+  ['kata', [], undefined],
+] as const)('runtime %s of %j is %s', (wanted, runtimes, name) => {
+  const info = { ...INFO, runtimes }
+  expect(engineRuntimeName(info, wanted)).toBe(name)
+  const finding = runtimeFinding(info, wanted)
+  expect(finding).toMatchObject({ id: 'runtime', ok: name !== undefined, code: 'engine_unsuitable' })
+  if (name === undefined) expect(finding.mend).toContain('daemon.json')
 })
 
 describe('imageFindings', () => {

@@ -1,5 +1,6 @@
 import { PROTOCOL_LABEL, PROTOCOL_VERSION, protocolMismatch } from '@sandbox/protocol'
 import { DriverError, type DriverErrorCode } from '../errors.ts'
+import type { WorkerRuntime } from '../options.ts'
 import type { EngineImage, EngineInfo } from './container/docker-client.ts'
 import { RUNTIME_LABEL } from './image/image-archive.ts'
 
@@ -50,6 +51,29 @@ export function engineFindings(info: EngineInfo): readonly EngineFinding[] {
       'Mount the cgroup controllers that the engine lacks.',
     ),
   ]
+}
+
+/** Under which names engines know a runtime: the packages' own first. */
+const RUNTIME_NAMES: Readonly<Record<WorkerRuntime, readonly string[]>> = {
+  runc: ['runc', 'io.containerd.runc.v2'],
+  runsc: ['runsc', 'io.containerd.runsc.v1'],
+  kata: ['kata', 'kata-runtime', 'io.containerd.kata.v2'],
+}
+
+/** The engine's own name of a runtime; `undefined` when the engine was not told of it. */
+export function engineRuntimeName(info: EngineInfo, runtime: WorkerRuntime): string | undefined {
+  return RUNTIME_NAMES[runtime].find((name) => info.runtimes.includes(name))
+}
+
+/** Says whether an engine knows the runtime that was asked for. Pure. */
+export function runtimeFinding(info: EngineInfo, runtime: WorkerRuntime): EngineFinding {
+  const name = engineRuntimeName(info, runtime)
+  return finding(
+    'runtime',
+    name !== undefined,
+    `The engine knows the runtimes ${info.runtimes.join(', ') || '(none)'}; ${runtime} was asked for.`,
+    `Install ${runtime}, name it under "runtimes" in the engine's daemon.json, and restart the engine.`,
+  )
 }
 
 /** Says whether an image fits this host. Pure. */

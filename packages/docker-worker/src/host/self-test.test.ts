@@ -38,6 +38,15 @@ test('T65 a worker inside its walls differs in nothing', () => {
   expect(sealedDifferences(GOOD, PROFILE)).toEqual([])
 })
 
+test('gVisor shows no filter inside; every other wall is compared all the same', () => {
+  const gvisor = { ...PROFILE, runtime: 'runsc' as const }
+  expect(sealedDifferences({ ...GOOD, seccomp: 0 }, gvisor)).toEqual([])
+  expect(sealedDifferences({ ...GOOD, seccomp: 0 }, { ...PROFILE, runtime: 'kata' })).toHaveLength(1)
+  expect(
+    sealedDifferences({ ...GOOD, seccomp: 0, routes: ['eth0'], noNewPrivs: false }, gvisor),
+  ).toHaveLength(2)
+})
+
 const without = (target: string) => GOOD.mounts.filter((entry) => entry.target !== target)
 
 test.each<[string, Partial<Posture>, string]>([

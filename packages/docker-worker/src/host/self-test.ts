@@ -1,6 +1,6 @@
 import { readlinkSync } from 'node:fs'
 import { type Posture, RUN_DIR, WORKSPACE_DIR } from '@sandbox/protocol'
-import type { WorkerUser } from '../options.ts'
+import type { WorkerRuntime, WorkerUser } from '../options.ts'
 
 /** Variables that an engine adds to every container, and the one that we set (`HOME`). */
 const ENVIRONMENT = ['HOME', 'HOSTNAME', 'PATH']
@@ -17,6 +17,8 @@ export interface SealedProfile {
   readonly user: WorkerUser
   /** Ids of the host's namespaces, such as `net:[4026531840]`; empty where they cannot be read. */
   readonly hostNamespaces: readonly string[]
+  /** gVisor is a kernel of its own and shows no filter inside. */
+  readonly runtime?: WorkerRuntime
 }
 
 /** One wall: what the profile wants, what a worker found, and what is wrong with it. */
@@ -47,7 +49,7 @@ export function sealedChecks(posture: Posture, profile: SealedProfile): readonly
       found: `uid ${posture.uid}, gid ${posture.gid}, groups ${groups}`,
       problems: identity(posture, user),
     },
-    ...privilegeChecks(posture),
+    ...privilegeChecks(posture, profile.runtime),
     {
       id: 'network',
       cis: '5.10 5.30',
@@ -93,7 +95,8 @@ function identity(posture: Posture, user: WorkerUser): string[] {
   return found
 }
 
-function privilegeChecks(posture: Posture): SealedCheck[] {
+function privilegeChecks(posture: Posture, runtime: WorkerRuntime | undefined): SealedCheck[] {
+  const filtered = posture.seccomp === 2 || runtime === 'runsc'
   const held = Object.entries(posture.capabilities).filter(([, mask]) => !/^0+$/.test(mask))
   return [
     {
@@ -115,7 +118,7 @@ function privilegeChecks(posture: Posture): SealedCheck[] {
       cis: '5.22',
       expected: 'filtered (seccomp 2)',
       found: `seccomp ${posture.seccomp}`,
-      problems: posture.seccomp === 2 ? [] : [`No system call filter: seccomp is ${posture.seccomp}, not 2.`],
+      problems: filtered ? [] : [`No system call filter: seccomp is ${posture.seccomp}, not 2.`],
     },
   ]
 }

@@ -104,6 +104,14 @@ describe('sealedCreateBody', () => {
     ])
   })
 
+  test('a named runtime is the only thing that it changes', () => {
+    const body = sealedCreateBody(SPEC)
+    expect(sealedCreateBody({ ...SPEC, engineRuntime: 'runsc' })).toEqual({
+      ...body,
+      HostConfig: { ...body.HostConfig, Runtime: 'runsc' },
+    })
+  })
+
   test('the heap follows the memory limit', () => {
     const limits = resolveLimits({ memoryBytes: 100 * 2 ** 20 })
     expect(sealedCreateBody({ ...SPEC, limits }).Entrypoint[1]).toBe('--max-old-space-size=70')

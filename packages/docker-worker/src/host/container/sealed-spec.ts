@@ -35,6 +35,8 @@ export interface SealedSpec {
   readonly runtime: 'node' | 'bun'
   readonly user: WorkerUser
   readonly limits: ResolvedLimits
+  /** The engine's name of the container runtime; absent for its default. */
+  readonly engineRuntime?: string
   /** Started instead of the guest, in the workspace: program and arguments, for images of somebody else. */
   readonly program?: readonly string[]
 }
@@ -105,6 +107,7 @@ export function sealedCreateBody(spec: SealedSpec) {
       LogConfig: { Type: 'none', Config: {} },
       RestartPolicy: { Name: 'no' },
       AutoRemove: false,
+      ...(spec.engineRuntime === undefined ? {} : { Runtime: spec.engineRuntime }),
     },
   }
 }
