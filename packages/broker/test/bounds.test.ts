@@ -27,7 +27,7 @@ function call(rig: Rig, nonce: string, bytes: number): Promise<{ status: number;
   })
 }
 
-describe('W-31 one budget for bodies', () => {
+describe('W-31 one budget for bodies [call:bounded]', () => {
   test('many large bodies at once stay inside of it, and each is answered', async () => {
     const bodyBudget = new BodyBudget({ bytes: 32 * MIB })
     let inside = 0
@@ -148,7 +148,7 @@ describe('W-31 one budget for bodies', () => {
   })
 })
 
-describe('W-33 messages that spend nothing of a turn', () => {
+describe('W-33 messages that spend nothing of a turn [call:bounded]', () => {
   test('a loop of them is answered 429 after a burst; calls of the turn are not', async () => {
     await using rig = await openRig()
     const { nonce } = rig.broker.bind(turnInput())
