@@ -6,7 +6,7 @@ const brand = Symbol.for('sandbox.roundtable-plugin.error')
  * - `options_invalid`: an option is wrong; the message names it
  * - `user_refused`: the workers would run as root, or as somebody other than the host's account
  * - `root_refused`: the run root or the workspace root is not a private directory of the right account
- * - `run_root_locked`: another host uses this run root
+ * - `run_root_locked`: another host uses this run root or workspace root
  * - `state_refused`: the state file or its directory is not a private file of this account
  * - `state_invalid`: the state file does not hold a list of channels
  * - `state_unwritable`: the state file could not be written; nothing changed

@@ -87,3 +87,8 @@ export async function kit({
 export function runDirs(runRoot: string): string[] {
   return readdirSync(runRoot).filter((name) => /^[0-9a-f]{8}-[0-9a-f]{8}$/.test(name))
 }
+
+/** Names of the channels' directories below a workspace root. */
+export function workspaces(workspaceRoot: string): string[] {
+  return readdirSync(workspaceRoot).filter((name) => /^[0-9a-f]{64}$/.test(name))
+}

@@ -19,7 +19,7 @@ import { containersOf, ENGINE, engineGet } from './engine.ts'
 import { guestProgram } from './guest-program.ts'
 import { startHost } from './killed-host.ts'
 import { recordingLogger } from './messages.ts'
-import { ann, bob, runDirs } from './runtime-kit.ts'
+import { ann, bob, runDirs, workspaces } from './runtime-kit.ts'
 import { type TappedDriver, tap } from './tapped-driver.ts'
 
 const runtimeName = process.versions.bun === undefined ? 'node' : 'bun'
@@ -113,7 +113,7 @@ describe.skipIf(!dockerGate())('sealed turns on a real engine', () => {
     expect(ids.size).toBe(50)
     expect(await containersOf(installId)).toEqual([])
     expect(runDirs(roots.runRoot)).toEqual([])
-    expect(readdirSync(roots.workspaceRoot)).toHaveLength(5)
+    expect(workspaces(roots.workspaceRoot)).toHaveLength(5)
     for (const { body } of upstream.seen) expect(channelsIn(body)).toHaveLength(1)
     await runtime.dispose()
   }, 300_000)

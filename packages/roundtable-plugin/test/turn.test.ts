@@ -5,7 +5,7 @@ import type { Driver, Worker } from '@sandbox/docker-worker'
 import { chatText, chatToolCalls, type UpstreamScript } from '@sandbox/testing'
 import { expect, test, vi } from 'vitest'
 import { SandboxPluginError } from '../src/errors.ts'
-import { ann, bob, kit } from './runtime-kit.ts'
+import { ann, bob, kit, workspaces } from './runtime-kit.ts'
 
 const codeOf = (error: unknown) => (SandboxPluginError.isInstance(error) ? error.code : String(error))
 
@@ -40,7 +40,7 @@ test('RL-10 a message goes in, an answer comes out, and nothing is left but the 
   expect(own.turns.at(-1)).toMatchObject({ ok: true, driver: 'process', channel: 'fake:1', speaker: ann })
   expect(own.calls.find(({ route }) => route === 'model')?.scope).toEqual({ channel: 'fake:1', speaker: ann })
   expect(own.runDirs()).toEqual([])
-  const [workspace] = readdirSync(own.roots.workspaceRoot)
+  const [workspace] = workspaces(own.roots.workspaceRoot)
   expect(existsSync(join(own.roots.workspaceRoot, workspace ?? '', 'history.json'))).toBe(true)
   expect(own.runtime.busy()).toEqual([])
   expect(own.lines).toEqual([])

@@ -1,4 +1,3 @@
-import { readdirSync } from 'node:fs'
 import { buildImage, createDockerDriver, type Worker } from '@sandbox/docker-worker'
 import { chatText, dockerGate, scriptedUpstream } from '@sandbox/testing'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -10,7 +9,7 @@ import { ownRoots, userOptions } from './account.ts'
 import { containersOf, ENGINE, engineGet } from './engine.ts'
 import { startHost } from './killed-host.ts'
 import { recordingLogger } from './messages.ts'
-import { ann, runDirs } from './runtime-kit.ts'
+import { ann, runDirs, workspaces } from './runtime-kit.ts'
 
 const IMAGE = `sandbox-test-plugin:${process.versions.bun === undefined ? 'node' : 'bun'}`
 const KEY = 'sk-test-0123456789abcdef'
@@ -157,6 +156,6 @@ describe.skipIf(!dockerGate())('workers that wait on a real engine', () => {
     await expect.poll(() => runDirs(roots.runRoot).length, patient).toBe(3)
     await runtime.dispose()
     expect([await containersOf(installId), runDirs(roots.runRoot), lines]).toEqual([[], [], []])
-    expect(readdirSync(roots.workspaceRoot)).toHaveLength(5)
+    expect(workspaces(roots.workspaceRoot)).toHaveLength(5)
   }, 300_000)
 })

@@ -8,7 +8,7 @@ import { SandboxPluginError } from '../src/errors.ts'
 import type { ChannelKey } from '../src/host-contract.ts'
 import { ownRoots, userOptions } from './account.ts'
 import { startHost } from './killed-host.ts'
-import { ann, type Kit, type KitOptions, kit, runDirs } from './runtime-kit.ts'
+import { ann, type Kit, type KitOptions, kit, runDirs, workspaces } from './runtime-kit.ts'
 
 const patient = { timeout: 20_000, interval: 5 }
 
@@ -63,7 +63,7 @@ test('decision 7 a worker that waits does not touch the workspace', async () => 
   await using _own = own
   own.runtime.warm('fake:1')
   await warmed(own, 'fake:1')
-  const [workspace] = readdirSync(own.roots.workspaceRoot)
+  const [workspace] = workspaces(own.roots.workspaceRoot)
   expect(readdirSync(join(own.roots.workspaceRoot, workspace ?? ''))).toEqual([])
 })
 

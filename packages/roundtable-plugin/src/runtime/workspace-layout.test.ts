@@ -3,7 +3,6 @@ import {
   existsSync,
   lstatSync,
   mkdirSync,
-  readdirSync,
   readFileSync,
   rmdirSync,
   symlinkSync,
@@ -92,18 +91,17 @@ test('decision 20: the install id stays, and belongs to the path', () => {
   expect(fourth.installId).not.toBe(first.installId)
 })
 
-test('decision 20: one host per run root; the mark of a dead one is no obstacle', () => {
+test('decision 20: one host per run root, and per workspace root', () => {
   using roots = ownRoots()
   const layout = open(roots)
-  expect(() => open(roots)).toThrow(/is used by another host \(process \d+\)/)
+  expect(() => open(roots)).toThrow(/run root \S+ is used by another host \(process \d+\)/)
+  const other = { ...roots, runRoot: `${roots.runRoot}2` }
+  expect(() => open(other)).toThrow(/workspace root \S+ is used by another host \(process \d+\)/)
   layout.close()
   layout.close()
-  // As a killed host leaves it: a pid that is alive, with another start time.
-  writeFileSync(join(roots.runRoot, 'host.1.123456789012345.x-y.lock'), '')
-  writeFileSync(join(roots.runRoot, `host.${process.ppid}.1.x-y.lock`), '')
-  const next = open(roots)
-  expect(readdirSync(roots.runRoot).filter((name) => name.endsWith('.lock'))).toHaveLength(1)
-  next.close()
+  // Neither refusal holds anything.
+  open(other).close()
+  open(roots).close()
 })
 
 test('a sweep removes run directories that nobody uses, and nothing else', async () => {

@@ -43,7 +43,7 @@ export interface WorkspaceLayout {
   prepare(channel: ChannelKey): Promise<PreparedWorker>
   /** Removes every run directory that no running turn uses, of dead hosts and of this one. */
   sweep(): Promise<readonly string[]>
-  /** Gives the run root back. Idempotent. */
+  /** Gives both roots back. Idempotent. */
   close(): void
 }
 
@@ -51,8 +51,8 @@ const RUN_NAME = /^[0-9a-f]{8}-[0-9a-f]{8}$/
 const LONGEST_RUN_NAME = '00000000-00000000'
 
 /**
- * Opens the run root and the workspace root: checks them, makes them when missing (mode 0700), and takes the run
- * root for this process.
+ * Opens the run root and the workspace root: checks them, makes them when missing (mode 0700), and takes both for this
+ * process.
  *
  * @throws SandboxPluginError `user_refused`, `root_refused`, `run_root_locked`
  */
@@ -67,12 +67,27 @@ export function openWorkspaceLayout(options: WorkspaceLayoutOptions): WorkspaceL
     )
   }
   checkSocketPath(runRoot, LONGEST_RUN_NAME)
-  const unlock = lockForThisHost(runRoot)
+  const unlock = lockBoth(runRoot, workspaceRoot)
   try {
     const installId = readInstallId(runRoot)
     return new Layout({ user, runRoot, workspaceRoot, installId, unlock })
   } catch (cause) {
     unlock()
+    throw cause
+  }
+}
+
+/** Two hosts with run roots of their own must not share workspaces either. */
+function lockBoth(runRoot: string, workspaceRoot: string): () => void {
+  const unlockRunRoot = lockForThisHost('run root', runRoot)
+  try {
+    const unlockWorkspaces = lockForThisHost('workspace root', workspaceRoot)
+    return () => {
+      unlockWorkspaces()
+      unlockRunRoot()
+    }
+  } catch (cause) {
+    unlockRunRoot()
     throw cause
   }
 }
