@@ -1,4 +1,4 @@
-import { createHmac, randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import { CredentialError } from './errors.ts'
 
 /**
@@ -21,7 +21,13 @@ const SECRET_CHARS_MIN = 8
 /** Longest credential that is accepted; Node refuses headers over 16 KiB. */
 const SECRET_CHARS_MAX = 12_288
 
-let processKey: Buffer | undefined
+let keys: { readonly inner: Uint8Array; readonly outer: Uint8Array } | undefined
+
+/** HMAC-SHA256 (RFC 2104) as two hashes: `createHmac` takes four times as long, and every call needs one. */
+function makeKeys() {
+  const key = randomBytes(64)
+  return { inner: key.map((byte) => byte ^ 0x36), outer: key.map((byte) => byte ^ 0x5c) }
+}
 let reveal: (secret: Secret) => string
 
 /**
@@ -113,8 +119,9 @@ export function revealSecret(secret: Secret): string {
  * for the same credential within the process, useless for guessing outside of it.
  */
 export function fingerprintOf(token: string): string {
-  processKey ??= randomBytes(32)
-  return createHmac('sha256', processKey).update(token.trim()).digest('hex').slice(0, 12)
+  keys ??= makeKeys()
+  const inner = hash('sha256', Buffer.concat([keys.inner, Buffer.from(token.trim())]), 'buffer')
+  return hash('sha256', Buffer.concat([keys.outer, inner]), 'hex').slice(0, 12)
 }
 
 /**
