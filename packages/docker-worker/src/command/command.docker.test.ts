@@ -154,8 +154,10 @@ describe.skipIf(!dockerGate())('sandbox-worker on a real engine', () => {
       for (let n = 0; n < 200; n++) spawn(process.execPath, ['-e', 'setTimeout(() => {}, 60000)']).on('error', () => {})
       setInterval(() => {}, 1000)`
     const { code, progress } = await sealed(forks, ['--pids', '24', '--timeout', '4'])
-    expect(progress).toContain('worker_pid_limit')
-    expect(code).toBe(124)
+    // Bun aborts where Node is told EAGAIN.
+    const bun = process.versions.bun !== undefined
+    expect(progress).toMatch(bun ? /worker_(pid_limit|killed)/ : /worker_pid_limit/)
+    expect(bun ? [124, 134] : [124]).toContain(code)
   })
 
   test('run --json tells the end, with a tail of the output', async () => {
