@@ -2,6 +2,7 @@ import { type BrokerOptions, type CallEvent, openSealedBroker } from '@sandbox/b
 import { redact } from '@sandbox/credential-scope'
 import { createDockerDriver, createProcessDriver, createWarmPool, type Driver } from '@sandbox/docker-worker'
 import { SandboxPluginError } from './errors.ts'
+import { guardedLogger } from './guarded-logger.ts'
 import type { ChannelKey } from './host-contract.ts'
 import type { SandboxRuntimeOptions } from './options.ts'
 import { checkLargestTurn, resolveTurnPolicy } from './runtime/runtime-options.ts'
@@ -102,7 +103,10 @@ export class SandboxRuntime implements AsyncDisposable {
     return this.#runtime.busy()
   }
 
-  /** Stops every turn, waits until all are settled, and gives everything back. Idempotent. */
+  /**
+   * Stops every turn, waits until all are settled, and gives everything back. Idempotent. Rejects when a worker could
+   * not be removed; the roots are free then too, and another call tries again.
+   */
   dispose(): Promise<void> {
     return this.#runtime.dispose()
   }
@@ -124,7 +128,7 @@ function portsOf(
     openPool: (parts) => createWarmPool({ driver, ...parts, limits: warm === false ? { workers: 0 } : warm }),
     scrub: redact,
     ...(onTurn && { onTurn }),
-    ...(logger && { logger }),
+    ...(logger && { logger: guardedLogger(logger) }),
   }
 }
 

@@ -62,6 +62,7 @@ export interface SandboxRuntimeOptions {
   readonly onCall?: (event: CallEvent) => void
   /** Every state that a turn enters. A throw is ignored. */
   readonly onTurn?: (event: TurnEvent) => void
+  /** A throw is ignored. */
   readonly logger?: HostLogger
 }
 

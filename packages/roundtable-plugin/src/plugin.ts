@@ -4,6 +4,7 @@ import { sandboxClaim } from './claim/sandbox-claim.ts'
 import { DISCORD, discordCommands } from './commands/discord-commands.ts'
 import { sandboxCommands } from './commands/sandbox-commands.ts'
 import { SandboxRuntime } from './defaults.ts'
+import { guardedLogger } from './guarded-logger.ts'
 import type {
   ChannelKey,
   HostContext,
@@ -39,7 +40,8 @@ export function sandbox(options: SandboxOptions): SandboxPlugin {
 
 async function setup(options: SandboxOptions, context: HostContext): Promise<SandboxContribution> {
   const { stateFile, initialChannels, provider = 'openai', apiKey, ...rest } = options
-  const { logger, services, surfaces, queue } = context
+  const { services, surfaces, queue } = context
+  const logger = guardedLogger(context.logger)
   const runtime = new SandboxRuntime({
     ...rest,
     timeZone: context.env.timeZone,

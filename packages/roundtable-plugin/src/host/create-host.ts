@@ -1,4 +1,5 @@
 import { DISCORD } from '../commands/discord-commands.ts'
+import { guardedLogger } from '../guarded-logger.ts'
 import type {
   ChatSurface,
   HostEnv,
@@ -60,7 +61,8 @@ const IDENTITY: ServiceKey<{ readonly resolve: SpeakerResolver }> = Object.freez
  * @throws SandboxPluginError `plugin_invalid`, and whatever a plugin's setup throws
  */
 export async function createHost(options: HostOptions): Promise<Host> {
-  const { logger = stderrLogger(), resolveSpeaker, ownerId, apiKeys = {}, discord } = options
+  const { resolveSpeaker, ownerId, apiKeys = {}, discord } = options
+  const logger = guardedLogger(options.logger ?? stderrLogger())
   const registry = new ServiceRegistry()
   const surfaces = new SurfaceRegistry()
   const queue = new ChannelQueue()

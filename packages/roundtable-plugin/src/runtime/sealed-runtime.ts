@@ -48,6 +48,7 @@ export class SealedRuntime implements AsyncDisposable {
   #ready: Promise<void> | undefined
   #sweeping: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
+  #closed = false
   #disposed: Promise<void> | undefined
 
   constructor(ports: SealedRuntimePorts, policy: TurnPolicy) {
@@ -82,7 +83,7 @@ export class SealedRuntime implements AsyncDisposable {
     speaker: { readonly id: string; readonly name: string },
     text: string,
   ): Promise<TurnReply> {
-    if (this.#disposed !== undefined) throw closed()
+    if (this.#closed) throw closed()
     const turn = snapshotTurn(channel, speaker, text)
     const ending = new TurnEnding(this.#policy.turnTimeoutMs)
     try {
@@ -143,9 +144,16 @@ export class SealedRuntime implements AsyncDisposable {
     return this.#slots.busy()
   }
 
-  /** Stops every turn, waits until all are settled, and gives everything back. Idempotent. */
+  /**
+   * Stops every turn, waits until all are settled, and gives everything back. Idempotent. Rejects when a worker could
+   * not be removed; the roots are free then too, and another call tries again.
+   */
   dispose(): Promise<void> {
-    this.#disposed ??= this.#end()
+    this.#closed = true
+    this.#disposed ??= this.#end().catch((cause) => {
+      this.#disposed = undefined
+      throw cause
+    })
     return this.#disposed
   }
 
@@ -237,7 +245,7 @@ export class SealedRuntime implements AsyncDisposable {
   }
 
   async #begin(): Promise<void> {
-    if (this.#disposed !== undefined) throw closed()
+    if (this.#closed) throw closed()
     await this.#ports.driver.check(this.#lifetime.signal)
     await this.#sweep()
     this.#lifetime.signal.throwIfAborted()
@@ -272,10 +280,14 @@ export class SealedRuntime implements AsyncDisposable {
     await this.#slots.idle()
     await this.#ready?.catch(() => {})
     await this.#sweeping
-    await this.#pool[Symbol.asyncDispose]()
-    for (const channel of this.#leftovers.keys()) await this.#removeLeftover(channel).catch(() => {})
-    await this.#ports.driver[Symbol.asyncDispose]()
-    this.#ports.layout.close()
+    try {
+      await this.#pool[Symbol.asyncDispose]()
+      for (const channel of this.#leftovers.keys()) await this.#removeLeftover(channel).catch(() => {})
+      await this.#ports.driver[Symbol.asyncDispose]()
+    } finally {
+      // What is left is found again by its label, by whoever takes the run root next.
+      this.#ports.layout.close()
+    }
   }
 }
 
