@@ -143,6 +143,7 @@ describe('createSecretMatcher', () => {
 
   test('without secrets nothing matches and a stream passes all', () => {
     const none = createSecretMatcher([])
+    expect([none.empty, matcher.empty]).toEqual([true, false])
     expect(none.matches(token)).toBe(false)
     const stream = none.stream()
     expect(Buffer.from(stream.push(Buffer.from(token))).toString()).toBe(token)

@@ -5,6 +5,8 @@ import { PatternStream, type SecretStream } from './secret-stream.ts'
 
 /** Looks for a set of secrets in all their encodings. */
 export interface SecretMatcher {
+  /** Whether there are no secrets to look for: then nothing matches. */
+  readonly empty: boolean
   /** Whether `text` holds a secret in any encoding. */
   matches(text: string): boolean
   /** Whether `bytes` hold a secret in any encoding. */
@@ -35,6 +37,7 @@ const searches = new Map<string, PatternSearch>()
 export function createSecretMatcher(secrets: Iterable<Secret>): SecretMatcher {
   const search = searchFor([...new Set([...secrets].map(revealSecret))].sort())
   return {
+    empty: search.shortest === 0,
     matches: (text) => text.length >= search.shortest && search.found(encode(text)),
     matchesBytes: (bytes) => search.found(bytes),
     stream: (options = {}) => {

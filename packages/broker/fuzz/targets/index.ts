@@ -6,6 +6,7 @@ import { events } from './events.ts'
 import { framing } from './framing.ts'
 import { head } from './head.ts'
 import { json } from './json.ts'
+import { jsonScan } from './json-scan.ts'
 import { schema } from './schema.ts'
 import { chatTables, responsesTables } from './tables.ts'
 
@@ -20,5 +21,6 @@ export const targets: readonly FuzzTarget[] = [
   events,
   eventScan,
   byteScan,
+  jsonScan,
   schema,
 ]

@@ -1,5 +1,5 @@
 import { TURN_NONCE_HEADER } from '@sandbox/protocol'
-import { carriesSecret } from '../reflection/scan-json.ts'
+import { largeCarriesSecret } from '../reflection/scan-json.ts'
 import type { Turn, TurnBinding } from '../turn/turn-binding.ts'
 import type { BodyLease, BodyShare } from './body-budget.ts'
 import { type CallEvent, type CallReason, CallRecord } from './call-event.ts'
@@ -85,7 +85,7 @@ export async function handleCall(engine: CallEngine, request: BrokerRequest): Pr
     held.memory?.release()
     signal.throwIfAborted()
     if (value instanceof PassedAnswer) return answer(value, value)
-    return answer('ok', successAnswer(guestBytes(value, route, turn)))
+    return answer('ok', successAnswer(await guestBytes(value, { route, turn, signal })))
   } catch (error) {
     held.memory?.release()
     const refusal = held.linked?.refusal() ?? toRefusal(error)
@@ -123,8 +123,11 @@ function hold(held: Held, sources: CallSignalSources): CallSignal {
 }
 
 /** Nothing leaves that carries a secret which this turn has spent, in a key or a value. */
-function guestBytes(value: unknown, route: CallRoute, turn: Turn): Uint8Array {
-  if (carriesSecret(value, turn.matcher)) throw new CallRefusal('reflection')
+async function guestBytes(
+  value: unknown,
+  { route, turn, signal }: { route: CallRoute; turn: Turn; signal: AbortSignal },
+): Promise<Uint8Array> {
+  if (await largeCarriesSecret(value, turn.matcher, signal)) throw new CallRefusal('reflection')
   const bytes = jsonBytes(value)
   if (bytes.byteLength > route.answerBytes) throw new CallRefusal(route.unusable)
   return bytes

@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { bytesCarry, carriesSecret, largeBytesCarry } from './scan-json.ts'
+import { bytesCarry, carriesSecret, largeBytesCarry, largeCarriesSecret, MOST_LEVELS } from './scan-json.ts'
 
 const SECRET = 'sk-live-0123456789"+/='
 const matcher = {
-  matches: (text: string) => text.includes(SECRET),
   matchesBytes: (bytes: Uint8Array) => Buffer.from(bytes).includes(SECRET),
 }
 
@@ -85,5 +84,89 @@ describe('W-17 JSON text as a whole', () => {
   it('a search of large text ends with its call', async () => {
     const signal = AbortSignal.abort(new TypeError('over'))
     await expect(largeBytesCarry(Buffer.from(written), matcher, signal)).rejects.toThrow('over')
+  })
+})
+
+describe('decision 11 levels of escapes', () => {
+  /** Five characters make one more level. */
+  const chain = (levels: number) => `\\${'u005c'.repeat(levels - 1)}u002d`
+  const signal = new AbortController().signal
+
+  /** What a search of a text cost. */
+  function counted(text: string) {
+    const cost = { levels: 0, bytes: 0, hit: false }
+    cost.hit = carriesSecret(text, {
+      matchesBytes: (bytes) => {
+        cost.levels += 1
+        cost.bytes += bytes.length
+        return false
+      },
+    })
+    return cost
+  }
+
+  it.each([
+    ['a chain', chain(50_000)],
+    ['many chains', `${chain(60)} `.repeat(1000)],
+    ['a run of backslashes', '\\'.repeat(1 << 20)],
+  ])('%s costs a bounded number of searches, and what is deeper counts as a hit', async (_, text) => {
+    const { levels, bytes, hit } = counted(text)
+    expect(hit).toBe(true)
+    expect(levels).toBe(MOST_LEVELS + 1)
+    expect(bytes).toBeLessThanOrEqual(text.length * (MOST_LEVELS + 1))
+    expect(bytesCarry(Buffer.from(text), matcher)).toBe(true)
+    expect(await largeBytesCarry(Buffer.from(text), matcher, signal)).toBe(true)
+    expect(await largeCarriesSecret([text], matcher, signal)).toBe(true)
+  })
+
+  it('all levels up to the bound are searched', async () => {
+    expect(counted(chain(MOST_LEVELS)).hit).toBe(false)
+    expect(counted(chain(MOST_LEVELS + 1)).hit).toBe(true)
+    for (let levels = 1; levels <= MOST_LEVELS; levels += 1) {
+      const text = SECRET.replace('-', chain(levels))
+      expect(carriesSecret(text, matcher)).toBe(true)
+      expect(await largeCarriesSecret(`${' '.repeat(1 << 17)}${text}`, matcher, signal)).toBe(true)
+    }
+  })
+
+  it('runs of backslashes as people draw them are no hit', async () => {
+    const text = `${'\\'.repeat(10_000)} ${'_/\\\\\\'.repeat(1000)}`
+    expect(carriesSecret({ text }, matcher)).toBe(false)
+    expect(await largeCarriesSecret({ text: text.repeat(4) }, matcher, signal)).toBe(false)
+  })
+
+  it('with nothing to look for nothing is searched', async () => {
+    const nothing = {
+      empty: true,
+      matchesBytes: () => {
+        throw new TypeError('searched')
+      },
+    }
+    expect(carriesSecret(chain(1000), nothing)).toBe(false)
+    expect(await largeCarriesSecret(chain(1000), nothing, signal)).toBe(false)
+    expect(bytesCarry(Buffer.from(chain(1000)), nothing)).toBe(false)
+    expect(await largeBytesCarry(Buffer.from(chain(1000)), nothing, signal)).toBe(false)
+  })
+
+  it('the text that is searched is not changed', () => {
+    const bytes = Buffer.from(chain(5))
+    expect(bytesCarry(bytes, matcher)).toBe(false)
+    expect(bytes.toString()).toBe(chain(5))
+  })
+})
+
+describe('SB-28 numbers', () => {
+  const digits = { matchesBytes: (bytes: Uint8Array) => Buffer.from(bytes).includes('1234567890123456') }
+  it('a key of digits only is found in a number', async () => {
+    for (const text of [
+      '{"id":1234567890123456}',
+      '[-1234567890123456]',
+      '1.234567890123456e15',
+      '{"1234567890123456":0}',
+    ]) {
+      expect(carriesSecret(JSON.parse(text), digits)).toBe(true)
+      expect(await largeCarriesSecret(JSON.parse(text), digits, new AbortController().signal)).toBe(true)
+    }
+    expect(carriesSecret([12345678, 90123456, '12345678', '90123456'], digits)).toBe(false)
   })
 })

@@ -4,43 +4,79 @@ import { unescaped } from './unescape.ts'
 
 /** What looks for secrets in text. */
 export interface TextMatcher {
-  matches(text: string): boolean
+  /** Whether there is nothing to look for; omitted = `false`. */
+  readonly empty?: boolean
   matchesBytes(bytes: Uint8Array): boolean
 }
 
 /**
- * True when a decoded JSON value carries a secret in a key or in a string, in any form that the matcher knows.
- * Strings that hold JSON themselves, such as the arguments of a tool call, are searched unescaped too. Nesting
- * deeper than 64 counts as a hit, so that depth hides nothing; nothing recurses.
+ * Most levels of escapes that are undone. JSON inside of JSON has two or three, and a run of backslashes, which
+ * every level halves, has as many only from 32,768 of them on. Chains such as `\\u005cu005cu005c…` have one level
+ * per five characters: without a bound the search would take time by the square of the text.
+ */
+export const MOST_LEVELS = 16
+
+/** From here on others may run between two levels. */
+const LARGE_BYTES = 64 * 1024
+
+/**
+ * True when a decoded JSON value carries a secret in a key, a string or a number, in any form that the matcher
+ * knows. Strings that hold JSON themselves, such as the arguments of a tool call, are searched unescaped too.
+ * Nesting deeper than 64, and escapes deeper than {@link MOST_LEVELS}, count as a hit, so that depth hides nothing;
+ * nothing recurses.
  */
 export function carriesSecret(value: unknown, matcher: TextMatcher): boolean {
-  const open: (readonly [unknown, number])[] = [[value, 1]]
-  for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    const [node, depth] = next
-    if (typeof node === 'string') {
-      if (textCarries(node, matcher)) return true
-    } else if (typeof node === 'object' && node !== null) {
-      if (depth > limits.JSON_DEPTH) return true
-      if (Array.isArray(node)) {
-        for (const item of node) open.push([item, depth + 1])
-      } else {
-        for (const [key, item] of Object.entries(node)) open.push([key, depth], [item, depth + 1])
-      }
-    }
-  }
-  return false
-}
-
-function textCarries(text: string, matcher: TextMatcher): boolean {
-  return text.includes('\\') ? bytesCarry(Buffer.from(text), matcher) : matcher.matches(text)
+  if (matcher.empty === true) return false
+  const texts = textsOf(value)
+  return texts === undefined || bytesCarry(texts, matcher)
 }
 
 /**
- * True when UTF-8 text carries a secret, as it stands or unescaped, as often as there is something to unescape.
+ * As {@link carriesSecret}, for a value that may be large: lets other work run in between. Rejects with the signal's
+ * reason.
+ */
+export async function largeCarriesSecret(
+  value: unknown,
+  matcher: TextMatcher,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (matcher.empty === true) return false
+  const texts = textsOf(value)
+  if (texts === undefined) return true
+  return texts.length < LARGE_BYTES ? bytesCarry(texts, matcher) : largeBytesCarry(texts, matcher, signal)
+}
+
+/** All keys, strings and numbers of a decoded JSON value, in lines; `undefined` when it is nested too deep. */
+function textsOf(value: unknown): Uint8Array | undefined {
+  const texts: string[] = []
+  let level: unknown[] = [value]
+  for (let depth = 1; level.length > 0; depth += 1) {
+    const below: unknown[] = []
+    for (const node of level) {
+      if (typeof node === 'string') texts.push(node)
+      else if (typeof node === 'number') texts.push(String(node))
+      else if (typeof node === 'object' && node !== null) {
+        if (depth > limits.JSON_DEPTH) return undefined
+        if (!Array.isArray(node)) for (const key of Object.keys(node)) texts.push(key)
+        for (const item of Object.values(node)) below.push(item)
+      }
+    }
+    level = below
+  }
+  // No form of a secret has a line break: nothing is found that begins in one text and ends in the next.
+  return Buffer.from(texts.join('\n'))
+}
+
+/**
+ * True when UTF-8 text carries a secret, as it stands or unescaped, as often as there is something to unescape, or
+ * when that is more often than {@link MOST_LEVELS}.
  * JSON text may be given as a whole: that finds keys, values and JSON inside of strings, and a key that comes twice.
  */
 export function bytesCarry(bytes: Uint8Array, matcher: TextMatcher): boolean {
-  for (const level of levelsOf(bytes)) if (matcher.matchesBytes(level)) return true
+  if (matcher.empty === true) return false
+  for (const level of levelsOf(bytes)) {
+    if (level === 'too deep' || matcher.matchesBytes(level)) return true
+  }
   return false
 }
 
@@ -50,20 +86,27 @@ export async function largeBytesCarry(
   matcher: TextMatcher,
   signal: AbortSignal,
 ): Promise<boolean> {
+  if (matcher.empty === true) return false
   for (const level of levelsOf(bytes)) {
     await letOthersRun()
     signal.throwIfAborted()
-    if (matcher.matchesBytes(level)) return true
+    if (level === 'too deep' || matcher.matchesBytes(level)) return true
     await letOthersRun()
   }
   return false
 }
 
-/** The text as it stands, and unescaped once, twice, … Every level halves a run of backslashes at least. */
-function* levelsOf(bytes: Uint8Array): Generator<Uint8Array, void> {
-  for (let level: Uint8Array | undefined = bytes; level !== undefined; ) {
-    yield level
-    const next = unescaped(level)
-    level = next !== undefined && next.length < level.length ? next : undefined
+/** The text as it stands, and unescaped once, twice, …, each in the memory of the one before. */
+function* levelsOf(bytes: Uint8Array): Generator<Uint8Array | 'too deep', void> {
+  yield bytes
+  let level = bytes
+  let memory: Uint8Array | undefined
+  for (let count = 1; ; count += 1) {
+    const next = unescaped(level, memory)
+    if (next === undefined || next.length === level.length) return
+    if (count > MOST_LEVELS) return yield 'too deep'
+    yield next
+    memory = next
+    level = next
   }
 }

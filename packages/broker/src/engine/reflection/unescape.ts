@@ -11,11 +11,16 @@ for (const [letter, text] of Object.entries({ b: '\b', f: '\f', n: '\n', r: '\r'
 const HEX = new Int8Array(256).fill(-1)
 for (const digit of '0123456789abcdefABCDEF') HEX[digit.charCodeAt(0)] = Number.parseInt(digit, 16)
 
-/** Replaces the escapes of JSON text, one level of them; `undefined` when there is none. */
-export function unescaped(bytes: Uint8Array): Uint8Array | undefined {
-  if (!bytes.includes(BACKSLASH)) return undefined
-  const out = new Uint8Array(bytes.length)
-  const { read, written } = unescapeInto(out, bytes)
+/**
+ * Replaces the escapes of JSON text, one level of them; `undefined` when there is none. `memory`, where the answer
+ * goes, may be the text's own; omitted = new memory.
+ */
+export function unescaped(bytes: Uint8Array, memory?: Uint8Array): Uint8Array | undefined {
+  const first = bytes.indexOf(BACKSLASH)
+  if (first === -1) return undefined
+  const out = memory ?? new Uint8Array(bytes.length)
+  out.set(bytes.subarray(0, first))
+  const { read, written } = unescapeInto(out, { bytes, from: first })
   out.set(bytes.subarray(read), written)
   return out.subarray(0, written + bytes.length - read)
 }
@@ -32,27 +37,29 @@ export class Unescape {
       return bytes
     }
     const out = new Uint8Array(bytes.length)
-    const { read, written } = unescapeInto(out, bytes)
+    const { read, written } = unescapeInto(out, { bytes, from: 0 })
     this.#open = Uint8Array.from(bytes.subarray(read))
     return out.subarray(0, written)
   }
 }
 
-/** Stops before an escape that is not complete. The output is never longer than the input. */
-function unescapeInto(out: Uint8Array, bytes: Uint8Array): { read: number; written: number } {
-  let to = 0
-  let at = 0
-  while (at < bytes.length) {
-    const byte = bytes[at] as number
-    if (byte !== BACKSLASH) {
-      out[to++] = byte
-      at += 1
-      continue
-    }
+/**
+ * Unescapes from a place on: all bytes before it are where they belong already. Stops before an escape that is
+ * not complete. The output is never longer than the input, so that they may share memory.
+ */
+function unescapeInto(
+  out: Uint8Array,
+  { bytes, from }: { readonly bytes: Uint8Array; readonly from: number },
+): { read: number; written: number } {
+  const last = bytes.lastIndexOf(BACKSLASH)
+  let to = from
+  let at = from
+  while (at <= last) {
+    while (bytes[at] !== BACKSLASH) out[to++] = bytes[at++] as number
     const sign = bytes[at + 1]
-    if (sign === undefined) break
+    if (sign === undefined) return { read: at, written: to }
     const code = sign === U ? codeAt(bytes, at + 2) : undefined
-    if (code === 'open') break
+    if (code === 'open') return { read: at, written: to }
     if (code === undefined) {
       out[to++] = SHORT[sign] as number
       at += 2
@@ -61,7 +68,8 @@ function unescapeInto(out: Uint8Array, bytes: Uint8Array): { read: number; writt
       at += 6
     }
   }
-  return { read: at, written: to }
+  out.set(bytes.subarray(at), to)
+  return { read: bytes.length, written: to + bytes.length - at }
 }
 
 /** Four hexadecimal digits; `open` when the end comes before they are complete, `undefined` when they are none. */
