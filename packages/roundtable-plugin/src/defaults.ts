@@ -5,6 +5,7 @@ import { SandboxPluginError } from './errors.ts'
 import { guardedLogger } from './guarded-logger.ts'
 import type { ChannelKey } from './host-contract.ts'
 import type { SandboxRuntimeOptions } from './options.ts'
+import { checkOptionNames } from './runtime/option-names.ts'
 import { checkLargestTurn, resolveTurnPolicy } from './runtime/runtime-options.ts'
 import { SealedRuntime, type SealedRuntimePorts, type TurnReply } from './runtime/sealed-runtime.ts'
 import { openWorkspaceLayout, type WorkspaceLayout } from './runtime/workspace-layout.ts'
@@ -23,6 +24,7 @@ export class SandboxRuntime implements AsyncDisposable {
 
   /** @throws SandboxPluginError, BrokerError or DriverError, each naming the option and how to mend it */
   constructor(options: SandboxRuntimeOptions) {
+    checkOptionNames(options)
     const policy = resolveTurnPolicy(options)
     const broker = brokerOptions(options)
     checkLargestTurn(policy, preflightTools(broker))

@@ -13,6 +13,7 @@ import type {
   ServiceKey,
 } from './host-contract.ts'
 import type { SandboxOptions } from './options.ts'
+import { checkPluginOptionNames } from './runtime/option-names.ts'
 
 /** What the plugin provides to other plugins. */
 export interface SandboxService {
@@ -39,6 +40,7 @@ export function sandbox(options: SandboxOptions): SandboxPlugin {
 }
 
 async function setup(options: SandboxOptions, context: HostContext): Promise<SandboxContribution> {
+  checkPluginOptionNames(options)
   const { stateFile, initialChannels, provider = 'openai', apiKey, ...rest } = options
   const { services, surfaces, queue } = context
   const logger = guardedLogger(context.logger)

@@ -46,6 +46,27 @@ test('CS-17 RL-01 everything is checked at construction, and the key is not aske
 test.each<[string, RegExp, Partial<SandboxRuntimeOptions>]>([
   ['a blank model', /^model: must name a model/, { model: ' ' }],
   ['a relative run root', /runRoot run is not absolute. Give the whole path/, { runRoot: 'run' }],
+  [
+    'a slip in the name of an option',
+    /^turnTimeoutMS: there is no such option. The closest one is "turnTimeoutMs"/,
+    { turnTimeoutMS: 5_000 } as never,
+  ],
+  ['an option of nothing', /^colour: there is no such option. Known are: image, /, { colour: 1 } as never],
+  [
+    'a slip in the name of a limit',
+    /^limits.memory: there is no such option. The closest one is "limits.memoryBytes"/,
+    { limits: { memory: 1 } as never },
+  ],
+  [
+    'a slip in the name of a warm limit',
+    /^warm.worker: .*The closest one is "warm.workers"/,
+    { warm: { worker: 1 } as never },
+  ],
+  [
+    'no run root',
+    /^runRoot: must be the absolute path of a directory, and is undefined/,
+    { runRoot: undefined as never },
+  ],
   ['an unknown scheme', /modelUrl/, { modelUrl: 'ftp://models.example/v1' }],
   ['http to another machine', /modelUrl/, { modelUrl: 'http://models.example/v1', allowHttp: true }],
   ['http without the option', /modelUrl/, { modelUrl: 'http://127.0.0.1:9/v1' }],

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { account, ownDir } from '../../test/account.ts'
@@ -78,4 +78,60 @@ test('isWithin knows a sibling with the same beginning', () => {
     false,
     true,
   ])
+})
+
+test.each([undefined, null, 3, ''])('RL-04 %s is no path, and the option is named', (path) => {
+  expect(() => privateRoot('runRoot', path as never, account)).toThrow(
+    /^runRoot: must be the absolute path of a directory, and is (undefined|null|number|"")/,
+  )
+})
+
+test.each(['/', '/etc', '/srv', '/tmp', '/usr/local', '/var/lib'])(
+  'RL-04 nobody is told to take %s over',
+  (path) => {
+    expect(() => privateRoot('runRoot', path, { uid: 64_201, gid: 64_201 })).toThrow(
+      /choose another path|Give it its own directory/,
+    )
+  },
+)
+
+test('RL-04 nobody is told to take over what another account keeps its files in', () => {
+  using dir = ownDir()
+  const other = { uid: account.uid + 1, gid: account.gid }
+  const path = join(dir.path, 'full')
+  mkdirSync(path, { mode: 0o700 })
+  writeFileSync(join(path, 'file'), '')
+  expect(() => privateRoot('runRoot', path, other)).toThrow(/It is not empty: choose another path/)
+})
+
+test.each(['/proc/x', '/proc/self/x', '/sys/x', '/dev/x', '/dev'])(
+  'RL-04 %s is refused before anything is made',
+  (path) => {
+    expect(() => privateRoot('runRoot', path, account)).toThrow(/belongs to the kernel/)
+  },
+)
+
+test('RL-04 what stands in the way of a root is named in words', () => {
+  using dir = ownDir()
+  writeFileSync(join(dir.path, 'file'), '')
+  symlinkSync('/nowhere/at/all', join(dir.path, 'dangling'))
+  symlinkSync('/proc', join(dir.path, 'kernel'))
+  for (const [path, words] of [
+    ['file', /is not a directory. Remove it, or name another/],
+    ['file/run', /leads through a file. Remove that file/],
+    ['dangling', /leads through a link that goes nowhere/],
+    ['dangling/run', /leads through a link that goes nowhere/],
+    ['kernel/run', /belongs to the kernel/],
+  ] as const) {
+    expect(() => privateRoot('runRoot', join(dir.path, path), account)).toThrow(words)
+  }
+  expect(readdirSync(dir.path).sort()).toEqual(['dangling', 'file', 'kernel'])
+})
+
+test('RL-04 workers can pass the directories that are made above their root', () => {
+  using dir = ownDir()
+  privateRoot('runRoot', join(dir.path, 'a', 'b', 'run'), account)
+  const modes = ['a', 'a/b', 'a/b/run'].map((path) => statSync(join(dir.path, path)).mode & 0o777)
+  const above = process.geteuid?.() === 0 ? 0o711 : 0o700
+  expect(modes).toEqual([above, above, 0o700])
 })

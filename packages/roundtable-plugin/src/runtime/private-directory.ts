@@ -1,5 +1,5 @@
-import { chmodSync, chownSync, lstatSync, mkdirSync, realpathSync } from 'node:fs'
-import { isAbsolute, resolve, sep } from 'node:path'
+import { chmodSync, chownSync, lstatSync, mkdirSync, readdirSync, realpathSync, type Stats } from 'node:fs'
+import { basename, dirname, isAbsolute, join, resolve, sep } from 'node:path'
 import { SandboxPluginError } from '../errors.ts'
 
 /** An account. */
@@ -40,24 +40,70 @@ function hostAccount(): Account {
 
 /**
  * Makes a directory private to an account, or checks that it already is. Returns its real path.
- * @throws SandboxPluginError `root_refused`, naming `what`
+ * @throws SandboxPluginError `root_refused` or, when it is no path at all, `options_invalid`; both name `what`
  */
 export function privateRoot(what: string, path: string, owner: Account): string {
+  if (typeof path !== 'string' || path === '') {
+    const found = path === null || path === '' ? JSON.stringify(path) : typeof path
+    throw new SandboxPluginError(
+      'options_invalid',
+      `${what}: must be the absolute path of a directory, and is ${found}.`,
+    )
+  }
   if (!isAbsolute(path)) throw refused(what, path, 'is not absolute. Give the whole path')
   if (resolve(path) === sep)
     throw refused(what, path, 'is the root of the file system. Give it its own directory')
   try {
-    if (mkdirSync(path, { recursive: true, mode: 0o700 }) !== undefined) give(path, owner)
-    const real = realpathSync(path)
+    const real = makeMissing(what, path, owner)
     const problem = privacyProblem(real, owner)
     if (problem !== undefined) throw refused(what, path, problem)
     return real
   } catch (cause) {
     if (SandboxPluginError.isInstance(cause)) throw cause
-    const reason = (cause as NodeJS.ErrnoException).code ?? 'unknown error'
-    throw new SandboxPluginError('root_refused', `${what} ${path} cannot be made or read: ${reason}`, {
-      cause,
-    })
+    throw refused(what, path, failureText((cause as NodeJS.ErrnoException).code, path, owner), cause)
+  }
+}
+
+/** Directories of the kernel: nothing can be kept there, and making a directory in `/proc` never ends on Node. */
+const KERNEL = ['/proc', '/sys', '/dev']
+
+/** Makes every missing part of a path. Of a root host, those above the last let the workers pass, and no more. */
+function makeMissing(what: string, path: string, owner: Account): string {
+  const missing: string[] = []
+  let there = resolve(path)
+  while (lstatSync(there, { throwIfNoEntry: false }) === undefined) {
+    missing.unshift(basename(there))
+    there = dirname(there)
+  }
+  let real = realpathSync(there)
+  if (KERNEL.some((kernel) => isWithin(real, kernel))) {
+    throw refused(what, path, 'belongs to the kernel. Choose a directory on a disk')
+  }
+  for (const [index, name] of missing.entries()) {
+    real = join(real, name)
+    mkdirSync(real, { mode: 0o700 })
+    if (index === missing.length - 1) give(real, owner)
+    else if (process.geteuid?.() === 0) chmodSync(real, 0o711)
+  }
+  return real
+}
+
+/** What went wrong, and how to mend it. */
+function failureText(code: string | undefined, path: string, owner: Account): string {
+  switch (code) {
+    case 'ENOTDIR':
+    case 'EEXIST':
+      return 'leads through a file. Remove that file, or choose another path'
+    case 'ENOENT':
+    case 'ELOOP':
+      return 'leads through a link that goes nowhere. Remove that link, or choose another path'
+    case 'EROFS':
+      return 'is on a file system that is mounted read-only. Choose a path on another'
+    case 'EACCES':
+    case 'EPERM':
+      return `cannot be made or read by this account. Choose another path, or let root run: install -d -m 700 -o ${owner.uid} -g ${owner.gid} ${path}`
+    default:
+      return `cannot be made or read (${code ?? 'unknown error'}). Choose another path`
   }
 }
 
@@ -72,11 +118,27 @@ export function privacyProblem(path: string, owner: Account): string | undefined
   const stat = lstatSync(path)
   if (!stat.isDirectory()) return 'is not a directory. Remove it, or name another'
   if (process.geteuid === undefined) return undefined
-  if (stat.uid !== owner.uid) {
-    return `belongs to uid ${stat.uid}, not to ${owner.uid}. Run: chown ${owner.uid}:${owner.gid} ${path}`
+  const foreign = stat.uid !== owner.uid
+  if (!foreign && (stat.mode & 0o077) === 0) return undefined
+  const problem = foreign
+    ? `belongs to uid ${stat.uid}, not to ${owner.uid}`
+    : `is open to other accounts (mode ${(stat.mode & 0o777).toString(8)})`
+  const reason = whyNotOurs(path, stat, foreign)
+  if (reason !== undefined) return `${problem}. It ${reason}: choose another path, which is made when missing`
+  return `${problem}. Run: ${foreign ? `chown ${owner.uid}:${owner.gid}` : 'chmod 700'} ${path}`
+}
+
+const SYSTEM = /^\/(?:[^/]+|(?:usr|etc|bin|boot|lib\w*|sbin)\/.*|(?:var|home)\/[^/]+)$/
+
+/** Why an operator must not be told to take a directory over; `undefined` when it may be ours. */
+function whyNotOurs(path: string, { mode }: Stats, foreign: boolean): string | undefined {
+  if (SYSTEM.test(path) || (mode & 0o1000) !== 0) return 'is a directory of the system'
+  if (!foreign) return undefined
+  try {
+    return readdirSync(path).length === 0 ? undefined : 'is not empty'
+  } catch {
+    return 'cannot be looked into'
   }
-  if ((stat.mode & 0o077) === 0) return undefined
-  return `is open to other accounts (mode ${(stat.mode & 0o777).toString(8)}). Run: chmod 700 ${path}`
 }
 
 /** True when `inner` is `outer` or below it. Both must be real paths. */
@@ -84,6 +146,7 @@ export function isWithin(inner: string, outer: string): boolean {
   return inner === outer || inner.startsWith(outer.endsWith(sep) ? outer : outer + sep)
 }
 
-function refused(what: string, path: string, problem: string): SandboxPluginError {
-  return new SandboxPluginError('root_refused', `${what} ${path} ${problem}.`)
+function refused(what: string, path: string, problem: string, cause?: unknown): SandboxPluginError {
+  const options = cause === undefined ? {} : { cause }
+  return new SandboxPluginError('root_refused', `${what} ${path} ${problem}.`, options)
 }
