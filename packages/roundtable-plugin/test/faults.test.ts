@@ -1,6 +1,20 @@
+import type { Driver, Worker } from '@sandbox/docker-worker'
 import { expect, test } from 'vitest'
 import { SandboxRuntime } from '../src/defaults.ts'
 import { ann, kit } from './runtime-kit.ts'
+
+/** A driver whose members can be replaced one by one. */
+function plain(driver: Driver): Driver {
+  return {
+    kind: driver.kind,
+    isolation: driver.isolation,
+    check: (signal) => driver.check(signal),
+    start: (spec, signal) => driver.start(spec, signal),
+    verify: (posture) => driver.verify(posture),
+    sweep: (live) => driver.sweep(live),
+    [Symbol.asyncDispose]: () => driver[Symbol.asyncDispose](),
+  }
+}
 
 test('W-27 a logger that throws, or rejects, does not touch the turn', async () => {
   const boom = (): never => {
@@ -20,12 +34,7 @@ test('RL-15 a dispose that cannot remove a worker rejects, gives the roots back,
   let stuck = true
   await using own = await kit({
     wrap: (driver) => ({
-      kind: driver.kind,
-      isolation: driver.isolation,
-      check: (signal) => driver.check(signal),
-      start: (spec, signal) => driver.start(spec, signal),
-      verify: (posture) => driver.verify(posture),
-      sweep: (live) => driver.sweep(live),
+      ...plain(driver),
       [Symbol.asyncDispose]: async () => {
         if (stuck) throw new TypeError('engine says no')
         await driver[Symbol.asyncDispose]()
@@ -37,4 +46,41 @@ test('RL-15 a dispose that cannot remove a worker rejects, gives the roots back,
   await new SandboxRuntime({ ...own.options, driver: 'process' }).dispose()
   stuck = false
   await own.runtime.dispose()
+})
+
+test('decision 7: a reply without an answer does not wait for an engine that hangs; the next turn does', async () => {
+  let workers = 0
+  let free = () => {}
+  const freed = new Promise<void>((done) => (free = done))
+  const hold = (worker: Worker): Worker => ({
+    id: worker.id,
+    workerId: worker.workerId,
+    exited: worker.exited,
+    output: () => worker.output(),
+    remove: async () => {
+      await freed
+      await worker.remove()
+    },
+  })
+  await using own = await kit({
+    guest: 'await hello(); setInterval(() => {}, 1000)',
+    runtime: { turnTimeoutMs: 1_500 },
+    wrap: (driver) => ({
+      ...plain(driver),
+      start: async (spec, signal) => {
+        workers += 1
+        return hold(await driver.start(spec, signal))
+      },
+    }),
+  })
+  const timeout = { ok: false, category: 'timeout' }
+  expect(await own.runtime.runTurn('fake:1', ann, 'first')).toMatchObject(timeout)
+  expect(own.turns.at(-1)?.cause).toMatch(/its worker is still being removed/)
+  expect(await own.runtime.runTurn('fake:1', ann, 'second')).toMatchObject(timeout)
+  expect(workers).toBe(1)
+  free()
+  expect(await own.runtime.runTurn('fake:1', ann, 'third')).toMatchObject(timeout)
+  expect(workers).toBe(2)
+  await own.runtime.dispose()
+  expect(own.runDirs()).toEqual([])
 })

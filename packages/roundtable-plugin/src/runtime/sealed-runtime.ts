@@ -33,6 +33,9 @@ export interface SealedRuntimePorts extends TurnParts {
 /** Containers and directories whose turn is over are looked for this often. */
 const SWEEP_MS = 60_000
 
+/** A reply without an answer waits for the removal of its worker no longer than this: an engine may hang. */
+const REPLY_MS = 5_000
+
 /** Runs one sealed turn per channel at a time, each on a worker of its own. */
 export class SealedRuntime implements AsyncDisposable {
   readonly #ports: SealedRuntimePorts
@@ -42,8 +45,10 @@ export class SealedRuntime implements AsyncDisposable {
   /** Ids of the workers that a turn uses or will use. The driver's sweep reads it while it runs. */
   readonly #live = new Set<string>()
   readonly #pool: SeatPool
-  /** Workers that could not be removed: their channel waits until they are gone. */
-  readonly #leftovers = new Map<ChannelKey, Worker>()
+  /** Workers that could not be removed, or not yet: their channel waits until they are gone. */
+  readonly #leftovers = new Map<ChannelKey, Set<Worker>>()
+  /** Turns that were replied to before everything of theirs was removed. */
+  readonly #unsettled = new Set<Promise<void>>()
   readonly #lifetime = new AbortController()
   #ready: Promise<void> | undefined
   #sweeping: Promise<void> | undefined
@@ -173,14 +178,18 @@ export class SealedRuntime implements AsyncDisposable {
     const result = await this.#answer(run, channel, ending, start)
     if (typeof result === 'string') this.#fresh.consume(channel, start)
     progress.enter('settling')
-    const problems = await run.settle()
-    if (problems.length > 0) this.#keepLeftover(channel, run.worker, problems)
+    const settling = run.settle().then((problems) => {
+      if (problems.length > 0) this.#keepLeftover(channel, run.worker, problems)
+      return problems
+    })
     if (typeof result === 'string') {
+      const problems = await settling
       progress.enter('settled', { ok: true })
       if (problems.length > 0) throw cleanupFailed(problems)
       return { ok: true, text: result }
     }
-    const cause = this.#ports.scrub(result.cause)
+    const late = await this.#outlasts(channel, run.worker, settling)
+    const cause = `${this.#ports.scrub(result.cause)}${late ? '; its worker is still being removed' : ''}`
     progress.enter('settled', { ok: false, category: result.category, cause })
     this.#report(turn, result, cause, run.output)
     const text = failureWords(result.category, this.#policy.keyContact, result.trouble)
@@ -233,15 +242,50 @@ export class SealedRuntime implements AsyncDisposable {
   }
 
   #keepLeftover(channel: ChannelKey, worker: Worker | undefined, problems: readonly unknown[]): void {
-    if (worker !== undefined) this.#leftovers.set(channel, worker)
+    this.#hold(channel, worker)
     const causes = problems.map((problem) => this.#ports.scrub(describe(problem)))
     this.#ports.logger?.error({ channel, causes }, 'a worker or its directory could not be removed')
   }
 
+  /**
+   * Waits for the end of a turn without an answer, within a bound; true when it takes longer. Then the channel's next
+   * turn waits for the worker's death, and `dispose` for everything.
+   */
+  async #outlasts(
+    channel: ChannelKey,
+    worker: Worker | undefined,
+    settling: Promise<readonly unknown[]>,
+  ): Promise<boolean> {
+    let timer: NodeJS.Timeout | undefined
+    const bound = new Promise<true>((late) => {
+      timer = setTimeout(() => late(true), REPLY_MS)
+    })
+    const late = await Promise.race([bound, settling.then(() => false)])
+    clearTimeout(timer)
+    if (!late) return false
+    this.#hold(channel, worker)
+    const done = settling.then((problems) => {
+      if (problems.length === 0 && worker !== undefined) this.#leftovers.get(channel)?.delete(worker)
+      this.#unsettled.delete(done)
+    })
+    this.#unsettled.add(done)
+    return true
+  }
+
   /** The next turn shares the writable workspace, so it waits until the last worker is dead. */
   async #removeLeftover(channel: ChannelKey): Promise<void> {
-    await this.#leftovers.get(channel)?.remove()
-    this.#leftovers.delete(channel)
+    const left = this.#leftovers.get(channel)
+    for (const worker of left ?? []) {
+      await worker.remove()
+      left?.delete(worker)
+    }
+    if (left?.size === 0) this.#leftovers.delete(channel)
+  }
+
+  #hold(channel: ChannelKey, worker: Worker | undefined): void {
+    if (worker === undefined) return
+    const left = this.#leftovers.get(channel) ?? new Set()
+    this.#leftovers.set(channel, left.add(worker))
   }
 
   async #begin(): Promise<void> {
@@ -278,6 +322,7 @@ export class SealedRuntime implements AsyncDisposable {
     clearInterval(this.#timer)
     for (const ending of this.#slots.all()) ending.end('stopped')
     await this.#slots.idle()
+    await Promise.all(this.#unsettled)
     await this.#ready?.catch(() => {})
     await this.#sweeping
     try {
