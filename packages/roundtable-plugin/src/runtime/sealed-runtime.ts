@@ -45,7 +45,7 @@ export class SealedRuntime implements AsyncDisposable {
   /** Ids of the workers that a turn uses or will use. The driver's sweep reads it while it runs. */
   readonly #live = new Set<string>()
   readonly #pool: SeatPool
-  /** Workers that could not be removed, or not yet: their channel waits until they are gone. */
+  /** Workers that could not be removed: their channel waits until they are gone. */
   readonly #leftovers = new Map<ChannelKey, Set<Worker>>()
   /** Turns that were replied to before everything of theirs was removed. */
   readonly #unsettled = new Set<Promise<void>>()
@@ -188,7 +188,7 @@ export class SealedRuntime implements AsyncDisposable {
       if (problems.length > 0) throw cleanupFailed(problems)
       return { ok: true, text: result }
     }
-    const late = await this.#outlasts(channel, run.worker, settling)
+    const late = await this.#outlasts(settling)
     const cause = `${this.#ports.scrub(result.cause)}${late ? '; its worker is still being removed' : ''}`
     progress.enter('settled', { ok: false, category: result.category, cause })
     this.#report(turn, result, cause, run.output)
@@ -248,14 +248,10 @@ export class SealedRuntime implements AsyncDisposable {
   }
 
   /**
-   * Waits for the end of a turn without an answer, within a bound; true when it takes longer. Then the channel's next
-   * turn waits for the worker's death, and `dispose` for everything.
+   * Waits for the end of a turn without an answer, within a bound; true when it takes longer. Then the pool holds the
+   * channel's next turn until the worker is dead, and `dispose` waits for everything.
    */
-  async #outlasts(
-    channel: ChannelKey,
-    worker: Worker | undefined,
-    settling: Promise<readonly unknown[]>,
-  ): Promise<boolean> {
+  async #outlasts(settling: Promise<readonly unknown[]>): Promise<boolean> {
     let timer: NodeJS.Timeout | undefined
     const bound = new Promise<true>((late) => {
       timer = setTimeout(() => late(true), REPLY_MS)
@@ -263,9 +259,7 @@ export class SealedRuntime implements AsyncDisposable {
     const late = await Promise.race([bound, settling.then(() => false)])
     clearTimeout(timer)
     if (!late) return false
-    this.#hold(channel, worker)
-    const done = settling.then((problems) => {
-      if (problems.length === 0 && worker !== undefined) this.#leftovers.get(channel)?.delete(worker)
+    const done = settling.then(() => {
       this.#unsettled.delete(done)
     })
     this.#unsettled.add(done)
