@@ -14,6 +14,8 @@ export default defineConfig({
     reporters: report ? ['default', ['json', { outputFile: report }]] : ['default'],
     testTimeout: 60_000,
     hookTimeout: 120_000,
+    // Most tests wait for sockets and processes: two at a time, also where there are two cores.
+    maxWorkers: 2,
     coverage: {
       provider: 'v8',
       include: ['packages/*/src/**/*.ts'],

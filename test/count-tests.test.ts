@@ -6,7 +6,10 @@ import { expect, onTestFinished, test } from 'vitest'
 
 const script = join(import.meta.dirname, '../.ci/count-tests.mjs')
 
-function count(files: Record<string, { status?: string; tests: string[] }> | undefined): string {
+function count(
+  files: Record<string, { status?: string; tests: string[] }> | undefined,
+  ...expected: string[]
+): string {
   const dir = mkdtempSync(join(tmpdir(), 'count-'))
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
   const path = join(dir, 'report.json')
@@ -16,7 +19,7 @@ function count(files: Record<string, { status?: string; tests: string[] }> | und
     assertionResults: tests.map((one) => ({ status: one })),
   }))
   if (files !== undefined) writeFileSync(path, JSON.stringify({ testResults }))
-  return execFileSync(process.execPath, [script, path], { encoding: 'utf8' }).trim()
+  return execFileSync(process.execPath, [script, path, ...expected], { encoding: 'utf8' }).trim()
 }
 
 const docker = { 'a.docker.test.ts': { tests: ['passed', 'passed'] } }
@@ -45,4 +48,14 @@ test.each<[string, Parameters<typeof count>[0], string]>([
   ],
 ])('%s is a problem', (_, files, expected) => {
   expect(count(files)).toBe(expected)
+})
+
+test('a file for a root shell may be skipped elsewhere, and only elsewhere', () => {
+  const files = { ...docker, 'c.root.docker.test.ts': { tests: ['skipped'] } }
+  expect(count(files)).toBe('2 0')
+  expect(count(files, 'docker-as-root')).toBe('2 0 1 Docker tests were skipped')
+})
+
+test('where containers run elsewhere, no Docker test is asked for', () => {
+  expect(count({ 'b.test.ts': { tests: ['passed'] } }, 'no-docker')).toBe('1 0')
 })
