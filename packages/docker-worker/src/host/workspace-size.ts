@@ -67,12 +67,25 @@ async function countDirectory(
   count: Count,
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  const listing = await openSame(place)
-  if (listing === 'gone') return
-  if (listing === 'closed') {
-    count.over ??= 'entries'
-    return
+  try {
+    await countListing(place, waiting, count, signal)
+  } catch (error) {
+    if (error instanceof DriverError) throw error
+    const { code = '' } = error as NodeJS.ErrnoException
+    // What vanished meanwhile is not counted. Of anything else, nobody knows what is in it.
+    if (!['ENOENT', 'ENOTDIR', 'ELOOP'].includes(code)) count.over ??= 'entries'
   }
+}
+
+/** Rejects when the directory cannot be read: Node says so when it is opened, Bun when it is read. */
+async function countListing(
+  place: Place,
+  waiting: Place[],
+  count: Count,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const listing = await openSame(place)
+  if (listing === undefined) return
   // Leaving the loop closes the listing.
   for await (const { name } of listing) {
     stopIfAborted(signal)
@@ -91,17 +104,12 @@ async function countDirectory(
 }
 
 /** Opens the directory that was seen: one that a link has taken the place of meanwhile is left alone. */
-async function openSame({ path, ino, dev }: Place): Promise<Dir | 'gone' | 'closed'> {
-  try {
-    const listing = await opendir(path)
-    const now = await lstat(path).catch(() => undefined)
-    if (now?.isDirectory() && now.ino === ino && now.dev === dev) return listing
-    await listing.close()
-    return 'gone'
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    return code === 'ENOENT' || code === 'ENOTDIR' || code === 'ELOOP' ? 'gone' : 'closed'
-  }
+async function openSame({ path, ino, dev }: Place): Promise<Dir | undefined> {
+  const listing = await opendir(path)
+  const now = await lstat(path).catch(() => undefined)
+  if (now?.isDirectory() && now.ino === ino && now.dev === dev) return listing
+  await listing.close()
+  return undefined
 }
 
 class Count {
