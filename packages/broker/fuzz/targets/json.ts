@@ -40,9 +40,9 @@ export const json: FuzzTarget = {
 function plain(bytes: Uint8Array): Uint8Array {
   const source = fatal.decode(bytes)
   return Buffer.from(
-    source.replace(/\\(?:u00([2-7][0-9a-f])|[\s\S])/gi, (escape, hex: string | undefined) => {
+    source.replace(/\\(?:u00([2-7][0-9a-f])|[\s\S])/gi, (found, hex: string | undefined) => {
       const sign = hex === undefined ? '"' : String.fromCharCode(Number.parseInt(hex, 16))
-      return sign === '"' || sign === '\\' || sign === '\x7f' ? escape : sign
+      return sign === '"' || sign === '\\' || sign === '\x7f' ? found : sign
     }),
   )
 }
