@@ -20,7 +20,7 @@ Seccomp_filters:\t1
 `,
   mountinfo: `100 99 0:50 / / ro,relatime master:1 - overlay overlay rw,lowerdir=/host/secret
 101 100 0:51 / /proc rw,nosuid - proc proc rw
-102 100 8:1 /work/a /workspace rw,nosuid,nodev - ext4 /dev/sda1 rw
+102 100 8:1 /spaces/a /workspace rw,nosuid,nodev - ext4 /dev/sda1 rw
 103 100 8:1 /run/x /run/with\\040space ro - ext4 /dev/sda1 rw
 `,
   dev: `Inter-|   Receive

@@ -9,7 +9,7 @@ const SPEC: SealedSpec = {
     channelHash: 'c'.repeat(64),
     epoch: 'e1',
     runDir: '/srv/run/w1',
-    workspaceDir: '/srv/work/c1',
+    workspaceDir: '/srv/spaces/c1',
   },
   installId: 'install-1',
   imageId: 'sha256:1234',
@@ -55,7 +55,7 @@ describe('sealedCreateBody', () => {
           },
           {
             Type: 'bind',
-            Source: '/srv/work/c1',
+            Source: '/srv/spaces/c1',
             Target: '/workspace',
             ReadOnly: false,
             BindOptions: { Propagation: 'rprivate', NonRecursive: true },
