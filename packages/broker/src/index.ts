@@ -1,5 +1,6 @@
 export { BodyBudget } from './engine/call/body-budget.ts'
 export type { CallEvent, CallReason, CallRoute, CallUsage, WorkerReason } from './engine/call/call-event.ts'
+export { OwnedIds, type OwnedIdsOptions } from './engine/call/owned-ids.ts'
 export { BrokerError, type BrokerErrorCode } from './engine/errors.ts'
 export type { BoundTurn, TurnInput } from './engine/turn/turn-binding.ts'
 export type { DeskTurn, WorkerDesk } from './engine/turn/worker-desk.ts'

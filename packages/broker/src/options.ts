@@ -2,6 +2,7 @@ import { type AuthSlot, type CredentialGetter, snapshotScope } from '@sandbox/cr
 import { limits, ROUTE_NAME, type ToolSpec } from '@sandbox/protocol'
 import { BodyBudget } from './engine/call/body-budget.ts'
 import type { CallEvent } from './engine/call/call-event.ts'
+import { OwnedIds } from './engine/call/owned-ids.ts'
 import { BrokerError } from './engine/errors.ts'
 import { compileInput, type InputCheck } from './engine/tool-input.ts'
 import { localSchema, schemaProblem } from './engine/tool-schema.ts'
@@ -77,6 +78,12 @@ export interface BrokerOptions {
    * waits for it. Omitted = the budget of the process, 256 MiB.
    */
   bodyBudget?: BodyBudget
+  /**
+   * What channels and speakers created on providers' accounts, such as stored responses: give brokers one
+   * `new OwnedIds()` to share, and a later turn may go on from what its own channel and speaker created in an
+   * earlier one. Omitted = known to this broker alone, and forgotten with it.
+   */
+  ownedIds?: OwnedIds
   /** Called once per call when it has ended. A throw is swallowed. */
   onCall?(event: CallEvent): void
 }
@@ -100,6 +107,7 @@ export interface ResolvedOptions {
   readonly allowFields: ReadonlySet<string>
   readonly setFields: Readonly<Record<string, unknown>>
   readonly bodyBudget: BodyBudget | undefined
+  readonly ownedIds: OwnedIds | undefined
   readonly onCall: ((event: CallEvent) => void) | undefined
 }
 
@@ -129,12 +137,15 @@ const OWN_FIELDS = [
  */
 export function resolveOptions(options: BrokerOptions): ResolvedOptions {
   if (typeof options !== 'object' || options === null) throw invalid('options', 'must be an object')
-  const { apiKey, onCall, bodyBudget, upstream: picker, allowFields = [] } = options
+  const { apiKey, onCall, bodyBudget, ownedIds, upstream: picker, allowFields = [] } = options
   const allowHttp = options.allowHttp === true
   if (typeof apiKey !== 'function') throw invalid('apiKey', 'must be a function of the scope')
   if (onCall !== undefined && typeof onCall !== 'function') throw invalid('onCall', 'must be a function')
   if (bodyBudget !== undefined && !(bodyBudget instanceof BodyBudget)) {
     throw invalid('bodyBudget', 'must be made by new BodyBudget({ bytes })')
+  }
+  if (ownedIds !== undefined && !(ownedIds instanceof OwnedIds)) {
+    throw invalid('ownedIds', 'must be made by new OwnedIds()')
   }
   if (picker !== undefined && typeof picker !== 'function') {
     throw invalid('upstream', 'must be a function of the scope')
@@ -156,6 +167,7 @@ export function resolveOptions(options: BrokerOptions): ResolvedOptions {
     allowFields: new Set(allowFields),
     setFields: Object.freeze(setFields),
     bodyBudget,
+    ownedIds,
     onCall: onCall === undefined ? undefined : (event) => onCall.call(options, event),
   }
 }

@@ -113,6 +113,7 @@ class OpenBroker implements SealedBroker {
       },
       once: true,
       needsNonce: worker,
+      ownedIds: options.ownedIds,
     })
     this.toolSpecs = options.tools.map((tool) => tool.spec)
     this.desk = new SealedDesk({

@@ -7,6 +7,7 @@ import {
   snapshotScope,
 } from '@sandbox/credential-scope'
 import { type CallLane, CallSlots, type LeaveSlot } from '../call/call-slots.ts'
+import { OwnedIds } from '../call/owned-ids.ts'
 import { CallRefusal } from '../call/refusal.ts'
 import { BrokerError } from '../errors.ts'
 
@@ -50,9 +51,6 @@ export interface TurnLimits {
   readonly parallel?: number
 }
 
-/** How many ids of a turn are remembered. */
-const MOST_IDS = 256
-
 /** A bound turn as the call pipeline sees it: identity, budget, slots, and the secrets that it has used. */
 export class Turn implements BoundTurn {
   readonly turnId: string
@@ -66,9 +64,10 @@ export class Turn implements BoundTurn {
   #callsLeft: number
   #matcher: SecretMatcher | undefined
   readonly #closed = new Set<string>()
-  readonly #created = new Set<string>()
+  readonly #owned: OwnedIds
 
-  constructor(input: TurnInput, limits: TurnLimits) {
+  constructor(input: TurnInput, limits: TurnLimits, owned: OwnedIds) {
+    this.#owned = owned
     this.turnId = input.turnId
     this.scope = snapshotScope(input.context)
     this.#callsLeft = limits.maxCalls
@@ -121,15 +120,14 @@ export class Turn implements BoundTurn {
     return slots.enter(signal)
   }
 
-  /** Remembers the id of a thing that the provider made for this turn. The oldest of many is forgotten. */
+  /** Remembers the id of a thing that the provider made for this turn's scope. */
   noteCreated(id: string): void {
-    this.#created.add(id)
-    if (this.#created.size > MOST_IDS) this.#created.delete(this.#created.values().next().value as string)
+    this.#owned.add(this.scope, id)
   }
 
-  /** Whether the provider made the thing of this id for this turn. */
+  /** Whether the provider made the thing of this id for this turn's scope. */
   created(id: string): boolean {
-    return this.#created.has(id)
+    return this.#owned.has(this.scope, id)
   }
 
   /** Keeps a secret that this turn spends, so that no later answer of the turn carries it. */
@@ -151,6 +149,7 @@ export class TurnBinding {
   readonly #limits: TurnLimits
   readonly #once: boolean
   readonly #needsNonce: boolean
+  readonly #owned: OwnedIds
   #turn: Turn | undefined
 
   constructor(options: {
@@ -159,10 +158,13 @@ export class TurnBinding {
     readonly once: boolean
     /** False admits calls that carry no nonce: for a broker that has one turn and no worker. */
     readonly needsNonce: boolean
+    /** What scopes created on providers' accounts. Omitted = known to this broker alone. */
+    readonly ownedIds?: OwnedIds | undefined
   }) {
     this.#limits = options.limits
     this.#once = options.once
     this.#needsNonce = options.needsNonce
+    this.#owned = options.ownedIds ?? new OwnedIds()
   }
 
   /**
@@ -182,7 +184,7 @@ export class TurnBinding {
     if (!(input.signal instanceof AbortSignal)) {
       throw new BrokerError('turn_invalid', 'signal: must be an AbortSignal')
     }
-    this.#turn = new Turn(input, this.#limits)
+    this.#turn = new Turn(input, this.#limits, this.#owned)
     return this.#turn
   }
 
