@@ -370,7 +370,7 @@ test('the routes are those of the message table, and nothing else', async () => 
   await using rig = await openRig({ tools: [TOOL] })
   using guest = rig.guest()
   const built = ['hello', 'next', 'ack', 'result', 'model', 'tool']
-  for (const row of MESSAGE_TABLE) {
+  for (const row of MESSAGE_TABLE.filter(({ mode }) => mode !== 'pi')) {
     const path = row.path.replace('<name>', 'echo').replace('<server>', 'echo')
     const answer = await guest.call({
       method: row.method,

@@ -1,7 +1,48 @@
 export { PROTOCOL_LABEL, PROTOCOL_VERSION, protocolMismatch } from './capabilities.ts'
+export {
+  type CompactionAnswer,
+  type CompactionReason,
+  CompactionReport,
+  CompactionRequest,
+  CompactionResult,
+  readCompactionReport,
+  readCompactionRequest,
+  readCompactionResult,
+} from './compaction.ts'
+export {
+  base64Size,
+  IMAGE_TYPES,
+  type ImageType,
+  imageProblem,
+  imagesProblem,
+  isSafeFileName,
+  type PiImage,
+  type PiReplyFile,
+  replyFilesProblem,
+} from './files.ts'
 export * as limits from './limits.ts'
 export { MESSAGE_TABLE, type MessageRow, type MessageToken } from './message-table.ts'
+export {
+  isPiTurn,
+  PiMcpSpec,
+  PiOutcome,
+  PiProgress,
+  PiResult,
+  PiToolSpec,
+  PiTurn,
+  piTurnProblem,
+  readPiProgress,
+  readPiResult,
+} from './pi-turn.ts'
+export type {
+  PiHeartbeat,
+  PiHeartbeatAnswer,
+  PiToolCall,
+  PiWelcome,
+  PiWorkerConfig,
+} from './pi-worker.ts'
 export { PI_PLACEHOLDER, SEALED_PLACEHOLDER } from './placeholder.ts'
+export { isPiThinkingLevel, type PiThinkingLevel, THINKING_LEVELS } from './thinking.ts'
 export { McpSpec, ToolAnswer, ToolSpec } from './tool-call.ts'
 export {
   FailureCode,
@@ -15,6 +56,7 @@ export { isWorkerHello, Posture, WorkerHello, type WorkerWelcome } from './worke
 export {
   BROKER_HOST,
   CALL_ROUTES,
+  PI_CALL_ROUTES,
   ROUTE_NAME,
   RUN_DIR,
   SOCKET_NAME,

@@ -65,3 +65,78 @@ export const PROMPT_BYTES = 8 * 1024
 
 /** Time before a turn's hard deadline at which a worker ends by itself and says so. */
 export const SOFT_DEADLINE_MS = 10_000
+
+/** Largest turn that a host hands to a Pi worker: its images are in it, as base64. */
+export const PI_TURN_BYTES = 96 * 1024 * 1024
+
+/** Largest result that a Pi worker may post: its reply files are in it, as base64. */
+export const PI_RESULT_BYTES = 72 * 1024 * 1024
+
+/** Longest message text of a Pi turn, and longest memory block and operator's prompt. */
+export const PI_TEXT_CHARS = 100_000
+
+/** Longest error text of a Pi turn that failed, and of a tool that failed. */
+export const PI_ERROR_CHARS = 10_000
+
+/** Longest text of a tool's answer to a Pi worker. */
+export const PI_TOOL_TEXT_CHARS = 1_000_000
+
+/** Largest request body of a Pi worker's model call or tool call. */
+export const PI_CALL_BODY_BYTES = 32 * 1024 * 1024
+
+/** Largest answer of a tool to a Pi worker, and of a model call that is not streamed. */
+export const PI_CALL_ANSWER_BYTES = 32 * 1024 * 1024
+
+/** Largest streamed answer of a model call. */
+export const PI_STREAM_BYTES = 256 * 1024 * 1024
+
+/** Largest message to an MCP server, and largest answer. */
+export const PI_MCP_BYTES = 4 * 1024 * 1024
+
+/** Largest request for a compaction. */
+export const PI_COMPACTION_BYTES = 96 * 1024 * 1024
+
+/** Most characters of a summary that a host's compactor made. */
+export const PI_SUMMARY_CHARS = 200_000
+
+/** Most host tools of a Pi worker, and most MCP servers. */
+export const PI_TOOLS = 128
+
+/** Longest piece of text in one progress message. */
+export const PI_PROGRESS_CHARS = 8_192
+
+/** A worker posts progress no more often than this: lost pieces do not matter, since the result is the truth. */
+export const PI_PROGRESS_MS = 250
+
+/** A Pi worker that works on a turn sends a heartbeat this often. A held poll is a sign of life by itself. */
+export const PI_HEARTBEAT_MS = 10_000
+
+/** A Pi worker without a sign of life for this long is no longer ready, and its turn fails. */
+export const PI_SILENCE_MS = 60_000
+
+/** A Pi worker asks for its next turn again no later than this after a poll that failed, so that a lost turn comes again in time. */
+export const PI_POLL_RETRY_MS = 500
+
+/** Most images of a message, and of a tool's answer. */
+export const IMAGES = 8
+
+/** Largest image, decoded. */
+export const IMAGE_BYTES = 20 * 1024 * 1024
+
+/** All images of a message together, decoded. */
+export const IMAGES_TOTAL_BYTES = 64 * 1024 * 1024
+
+/** Most attachments of a message. */
+export const ATTACHMENTS = 10
+
+/** Most reply files of a turn. */
+export const REPLY_FILES = 10
+
+/** Largest reply file, decoded. */
+export const REPLY_FILE_BYTES = 10 * 1024 * 1024
+
+/** All reply files of a turn together, decoded. */
+export const REPLY_FILES_TOTAL_BYTES = 50 * 1024 * 1024
+
+/** Longest file name. */
+export const FILE_NAME_CHARS = 255

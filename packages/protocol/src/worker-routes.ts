@@ -34,5 +34,20 @@ export const CALL_ROUTES = {
   mcp: '/mcp/',
 } as const
 
+/**
+ * The routes that reach something outside the container in Pi mode. The Messages routes are there twice, so that a
+ * client that was given the bare socket as its base URL works too; `?beta=true` may follow them.
+ */
+export const PI_CALL_ROUTES = {
+  messages: '/anthropic/v1/messages',
+  countTokens: '/anthropic/v1/messages/count_tokens',
+  plainMessages: '/v1/messages',
+  plainCountTokens: '/v1/messages/count_tokens',
+  tools: '/tools/',
+  mcp: '/mcp/',
+  compact: '/compaction/compact',
+  compactionReport: '/compaction/report',
+} as const
+
 /** A host tool's or an MCP server's name on a sealed route. */
 export const ROUTE_NAME = /^[a-z][a-z0-9_]{0,47}$/
