@@ -27,6 +27,24 @@ test('a hello of this or of another version is a hello: the host compares versio
   expect(isWorkerHello({ ...hello, protocol: 999 })).toBe(true)
 })
 
+test('limits and sockets may be left out, as older workers do, and null is no limit', () => {
+  const limits = {
+    memoryBytes: 1,
+    swapBytes: 0,
+    cpus: 0.5,
+    pids: null,
+    openFiles: null,
+    fileBytes: null,
+    coreBytes: null,
+    tmpBytes: null,
+  }
+  const posture = { ...hello.posture, limits, sockets: ['/run/sandbox/worker.sock'] }
+  expect(isWorkerHello({ ...hello, posture })).toBe(true)
+  expect(isWorkerHello({ ...hello, posture: { ...posture, limits: { ...limits, pids: -1 } } })).toBe(false)
+  expect(isWorkerHello({ ...hello, posture: { ...posture, limits: { pids: 1 } } })).toBe(false)
+  expect(isWorkerHello({ ...hello, posture: { ...posture, sockets: Array(65).fill('x') } })).toBe(false)
+})
+
 test.each([
   ['no posture', { ...hello, posture: undefined }],
   ['an unknown mode', { ...hello, mode: 'root' }],

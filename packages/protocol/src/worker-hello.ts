@@ -4,10 +4,14 @@ import { Compile } from 'typebox/compile'
 const Names = (maxItems: number) => Type.Array(Type.String({ maxLength: 256 }), { maxItems })
 const Id = Type.Integer({ minimum: 0, maximum: 4_294_967_295 })
 const Hex = Type.String({ pattern: '^[0-9a-f]{1,16}$' })
+/** `null` says that there is no limit, or that it could not be read. */
+const Limit = Type.Union([Type.Number({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }), Type.Null()])
 
 /**
  * What a worker found by examining itself, before any guest input reached it. Source: `/proc/self/status`,
- * `/proc/net/dev`, `/proc/net/route`, `/proc/self/mountinfo`, `/proc/self/ns`.
+ * `/proc/net/dev`, `/proc/net/route`, `/proc/net/unix`, `/proc/self/mountinfo`, `/proc/self/ns`, `/proc/self/limits`,
+ * `/sys/fs/cgroup`. A worker of an older build leaves out what is optional here: a host says so, and refuses it where
+ * its profile asks for it.
  */
 export const Posture = Type.Object({
   runtime: Type.String({ maxLength: 64 }),
@@ -43,6 +47,25 @@ export const Posture = Type.Object({
   environment: Names(256),
   /** Namespace ids as `/proc/self/ns` names them, such as `net:[4026531840]`. */
   namespaces: Names(16),
+  /** What the kernel holds it to: its control group, its process limits, and the size of `/tmp`. */
+  limits: Type.Optional(
+    Type.Object({
+      memoryBytes: Limit,
+      /** Swap on top of the memory. */
+      swapBytes: Limit,
+      cpus: Limit,
+      pids: Limit,
+      openFiles: Limit,
+      fileBytes: Limit,
+      coreBytes: Limit,
+      tmpBytes: Limit,
+    }),
+  ),
+  /**
+   * Sockets that it could talk to: paths of socket files, `@name` for an abstract one that listens, `fd:3` for one that
+   * it was started with.
+   */
+  sockets: Type.Optional(Names(64)),
 })
 /** What a worker found by examining itself. */
 export type Posture = Static<typeof Posture>

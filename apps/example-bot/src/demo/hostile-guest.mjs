@@ -92,6 +92,17 @@ function read(path) {
   }
 }
 
+const LIMIT_NAMES = [
+  'memoryBytes',
+  'swapBytes',
+  'cpus',
+  'pids',
+  'openFiles',
+  'fileBytes',
+  'coreBytes',
+  'tmpBytes',
+]
+
 /** A true account of this process, so that the host lets it in. */
 function posture() {
   const status = read('/proc/self/status')
@@ -136,6 +147,9 @@ function posture() {
     namespaces: readdirSync('/proc/self/ns')
       .filter((name) => !name.endsWith('_for_children'))
       .map((name) => readlinkSync(`/proc/self/ns/${name}`)),
+    // Nobody can prove a limit from inside: a guest that claims tighter ones is believed, and gains nothing.
+    limits: Object.fromEntries(LIMIT_NAMES.map((name) => [name, 0])),
+    sockets: [socket],
   }
 }
 

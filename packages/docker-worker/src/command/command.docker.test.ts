@@ -81,9 +81,13 @@ describe.skipIf(!dockerGate())('sandbox-worker on a real engine', () => {
       namespaces: '5.16',
       limits: '5.11',
       apparmor: '5.2',
+      'own-limits': '5.11',
+      sockets: '5.32',
     }))
       expect(out).toMatch(new RegExp(`^ok +${id} +${cis.replace('.', '\\.')}`, 'm'))
     expect(out).toMatch(/^ok +capabilities +\S+ \S+ +none +none$/m)
+    expect(out).toMatch(/^ok +own-limits .*(memoryBytes 536870912, .*tmpBytes 67108864) +\1$/m)
+    expect(out).toMatch(/^ok +sockets .* "\/run\/sandbox\/worker\.sock"$/m)
     expect((await idsOf()).filter((id) => id.startsWith('sandbox-doctor'))).toEqual([])
   })
 

@@ -9,6 +9,7 @@ import type { Worker } from '../host/driver.ts'
 import { type EngineFinding, engineFindings, imageFindings } from '../host/engine-check.ts'
 import { hostNamespaces, type SealedCheck, sealedChecks } from '../host/self-test.ts'
 import type { WorkerUser } from '../options.ts'
+import { resolveLimits } from '../resolve-options.ts'
 import { listenForHello } from './hello-listener.ts'
 
 /** One thing that was looked at. */
@@ -166,13 +167,17 @@ function helloRows(hello: WorkerHello, user: WorkerUser): readonly DoctorRow[] {
     found: `${hello.posture.runtime}, protocol ${hello.protocol}`,
     ...(same ? {} : { code: 'image_protocol', mend: protocolMismatch(hello.protocol) }),
   }
-  return [worker, ...sealedChecks(hello.posture, { user, hostNamespaces: hostNamespaces() }).map(wallRow)]
+  const profile = { user, limits: resolveLimits(), hostNamespaces: hostNamespaces() }
+  return [worker, ...sealedChecks(hello.posture, profile).map(wallRow)]
 }
 
 const MEND: Readonly<Record<string, string>> = {
   account: 'The engine changes uids: use one that runs as root, without userns-remap.',
   environment:
     'The engine or the image adds variables: look at its proxy settings, and build the image anew.',
+  'own-limits': 'Mount the cgroup controllers that the engine lacks, and look at its "default-ulimits".',
+  sockets:
+    'Something put a socket into the worker: look at the image, and at the mounts and hooks of the engine.',
   mounts: 'The engine adds mounts (see "default-mounts" or plugins of its configuration): turn them off.',
 }
 

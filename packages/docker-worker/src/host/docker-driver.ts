@@ -93,7 +93,9 @@ class DockerDriver implements Driver {
   verify(posture: Posture): readonly string[] {
     return sealedDifferences(posture, {
       user: this.#options.user,
+      limits: this.#options.limits,
       hostNamespaces: this.#hostNamespaces,
+      network: this.#options.network,
       ...(this.#options.runtime === undefined ? {} : { runtime: this.#options.runtime }),
     })
   }
@@ -126,7 +128,7 @@ class DockerDriver implements Driver {
   }
 
   async #startOn(ready: Ready, worker: WorkerSpec, signal: AbortSignal | undefined): Promise<Worker> {
-    const { installId, user, limits, scrub } = this.#options
+    const { installId, user, limits, network, scrub } = this.#options
     const { engine, imageId, runtime, engineRuntime } = ready
     const own = engineRuntime === undefined ? {} : { engineRuntime }
     await untilAborted(this.#leftovers.clear(worker.channelHash), signal)
@@ -135,7 +137,7 @@ class DockerDriver implements Driver {
         engine,
         workerId: worker.workerId,
         name: sealedName(installId, worker.workerId),
-        body: sealedCreateBody({ worker, installId, imageId, runtime, user, limits, ...own }),
+        body: sealedCreateBody({ worker, installId, imageId, runtime, user, limits, network, ...own }),
         output: createBoundedOutput({ scrub }),
         onRemoved: (id) => this.#workers.delete(id),
         onLeft: (id, remove) => this.#leftovers.keep(worker.channelHash, id, remove),

@@ -1,10 +1,12 @@
 import type { Posture } from '@sandbox/protocol'
 import { expect, test } from 'vitest'
+import { resolveLimits } from '../resolve-options.ts'
 import { sealedDifferences } from './self-test.ts'
 
 const NONE = '0000000000000000'
 const PROFILE = {
   user: { uid: 4242, gid: 4343 },
+  limits: resolveLimits(),
   hostNamespaces: ['net:[1]', 'pid:[2]', 'mnt:[3]', 'uts:[4]', 'ipc:[5]'],
 }
 const mount = (target: string, options: string, type = 'ext4') => ({ target, type, options })
@@ -32,7 +34,19 @@ const GOOD: Posture = {
   ],
   environment: ['PATH', 'HOSTNAME', 'HOME'],
   namespaces: ['net:[11]', 'pid:[12]', 'mnt:[13]', 'uts:[14]', 'ipc:[15]'],
+  limits: {
+    memoryBytes: 512 * 2 ** 20,
+    swapBytes: 0,
+    cpus: 1,
+    pids: 64,
+    openFiles: 256,
+    fileBytes: 64 * 2 ** 20,
+    coreBytes: 0,
+    tmpBytes: 64 * 2 ** 20,
+  },
+  sockets: ['/run/sandbox/worker.sock'],
 }
+const LIMITS = GOOD.limits as NonNullable<Posture['limits']>
 
 test('T65 a worker inside its walls differs in nothing', () => {
   expect(sealedDifferences(GOOD, PROFILE)).toEqual([])
@@ -91,8 +105,51 @@ test.each<[string, Partial<Posture>, string]>([
     { namespaces: GOOD.namespaces.slice(1) },
     'The worker did not report its net namespace.',
   ],
+  [
+    'memory',
+    { limits: { ...LIMITS, memoryBytes: null } },
+    'The limit memoryBytes is not set, not 536870912.',
+  ],
+  ['swap', { limits: { ...LIMITS, swapBytes: 4096 } }, 'The limit swapBytes is 4096, not 0.'],
+  ['cpu share', { limits: { ...LIMITS, cpus: 1.01 } }, 'The limit cpus is 1.01, not 1.'],
+  ['pids limit', { limits: { ...LIMITS, pids: 65 } }, 'The limit pids is 65, not 64.'],
+  ['limit of files', { limits: { ...LIMITS, openFiles: 1024 } }, 'The limit openFiles is 1024, not 256.'],
+  ['file size', { limits: { ...LIMITS, fileBytes: null } }, 'The limit fileBytes is not set, not 67108864.'],
+  ['core size', { limits: { ...LIMITS, coreBytes: null } }, 'The limit coreBytes is not set, not 0.'],
+  [
+    'size of /tmp',
+    { limits: { ...LIMITS, tmpBytes: 2 ** 30 } },
+    'The limit tmpBytes is 1073741824, not 67108864.',
+  ],
+  [
+    'socket',
+    { sockets: ['/run/sandbox/worker.sock', '@engine', 'fd:9'] },
+    'The worker has another socket within reach: "@engine", "fd:9".',
+  ],
+  ['hidden socket', { sockets: [] }, 'The worker does not see its socket /run/sandbox/worker.sock.'],
 ])('T65 another %s is one sentence', (_name, change, sentence) => {
   expect(sealedDifferences({ ...GOOD, ...change }, PROFILE)).toEqual([sentence])
+})
+
+test('T65 less than what was asked for fits, and so does what a kernel rounds up', () => {
+  const limits = { ...LIMITS, memoryBytes: 64, cpus: 1.00005, tmpBytes: 64 * 2 ** 20 + 4096, pids: 8 }
+  expect(sealedDifferences({ ...GOOD, limits }, PROFILE)).toEqual([])
+})
+
+test('T65 a guest of an older build, which reports neither limits nor sockets, is refused with what to do', () => {
+  const { limits: _limits, sockets: _sockets, ...old } = GOOD
+  const found = sealedDifferences(old, PROFILE)
+  expect(found).toHaveLength(2)
+  for (const sentence of found) expect(sentence).toContain('"sandbox-worker build"')
+})
+
+test('gVisor keeps no control group inside; its process limits count all the same', () => {
+  const gvisor = { ...PROFILE, runtime: 'runsc' as const }
+  const none = { memoryBytes: null, swapBytes: null, cpus: null, pids: null }
+  expect(sealedDifferences({ ...GOOD, limits: { ...LIMITS, ...none } }, gvisor)).toEqual([])
+  expect(sealedDifferences({ ...GOOD, limits: { ...LIMITS, ...none, openFiles: 257 } }, gvisor)).toHaveLength(
+    1,
+  )
 })
 
 test('names of a hostile guest are quoted and cut', () => {

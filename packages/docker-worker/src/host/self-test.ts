@@ -1,6 +1,7 @@
 import { readlinkSync } from 'node:fs'
-import { type Posture, RUN_DIR, WORKSPACE_DIR } from '@sandbox/protocol'
-import type { WorkerRuntime, WorkerUser } from '../options.ts'
+import { type Posture, RUN_DIR, SOCKET_NAME, WORKSPACE_DIR } from '@sandbox/protocol'
+import type { WorkerNetwork, WorkerRuntime, WorkerUser } from '../options.ts'
+import type { ResolvedLimits } from './container/sealed-spec.ts'
 
 /** Variables that an engine adds to every container, and the one that we set (`HOME`). */
 const ENVIRONMENT = ['HOME', 'HOSTNAME', 'PATH']
@@ -12,11 +13,18 @@ const KERNEL_MOUNTS = ['/proc', '/dev', '/sys']
 /** Namespaces that a container must not share with the host. */
 const NAMESPACES = ['ipc', 'mnt', 'net', 'pid', 'uts']
 
+const WORKER_SOCKET = `${RUN_DIR}/${SOCKET_NAME}`
+
+const OLD_GUEST = 'The guest is of an older build and did not report this. Run "sandbox-worker build".'
+
 /** What the profile fixes and a posture can be compared with. */
 export interface SealedProfile {
   readonly user: WorkerUser
+  readonly limits: ResolvedLimits
   /** Ids of the host's namespaces, such as `net:[4026531840]`; empty where they cannot be read. */
   readonly hostNamespaces: readonly string[]
+  /** Which sockets the filter lets it make; the interfaces and routes have to be the same. Default `none`. */
+  readonly network?: WorkerNetwork
   /** gVisor is a kernel of its own and shows no filter inside. */
   readonly runtime?: WorkerRuntime
 }
@@ -53,7 +61,7 @@ export function sealedChecks(posture: Posture, profile: SealedProfile): readonly
     {
       id: 'network',
       cis: '5.10 5.30',
-      expected: 'lo, no route',
+      expected: `lo, no route, ${profile.network === 'loopback' ? 'Unix and loopback TCP' : 'only Unix'} sockets`,
       found: `${quoted(posture.interfaces)}, ${posture.routes.length === 0 ? 'no route' : `routes ${quoted(posture.routes)}`}`,
       problems: network(posture),
     },
@@ -71,6 +79,14 @@ export function sealedChecks(posture: Posture, profile: SealedProfile): readonly
       expected: `own ${NAMESPACES.join(', ')}`,
       found: quoted(posture.namespaces.filter((id) => NAMESPACES.includes(id.split(':')[0] ?? ''))),
       problems: namespaces(posture, profile.hostNamespaces),
+    },
+    limitCheck(posture, profile),
+    {
+      id: 'sockets',
+      cis: '5.32',
+      expected: `${WORKER_SOCKET}, no other`,
+      found: posture.sockets === undefined ? 'not reported' : quoted(posture.sockets),
+      problems: posture.sockets === undefined ? [OLD_GUEST] : sockets(posture.sockets),
     },
   ]
 }
@@ -164,6 +180,44 @@ function mountProblem(posture: Posture, target: string, wanted: readonly string[
   const options = mount.options.split(',')
   const missing = wanted.filter((option) => !options.includes(option))
   return missing.length > 0 ? [`${target} is not mounted ${missing.join(', ')}.`] : []
+}
+
+/** What a limit may be found above the one that was asked for: kernels round up to pages and to parts of a period. */
+const ROUNDING: Readonly<Record<string, number>> = { tmpBytes: 65_536, cpus: 0.0001 }
+/** What an engine tells a kernel of its own, which keeps no group of this machine's inside. */
+const GROUP_LIMITS: readonly string[] = ['memoryBytes', 'swapBytes', 'cpus', 'pids']
+
+function limitCheck(posture: Posture, { limits, runtime }: SealedProfile): SealedCheck {
+  const { memoryBytes, cpus, pids, openFiles, fileBytes, tmpBytes } = limits
+  const wanted = { memoryBytes, swapBytes: 0, cpus, pids, openFiles, fileBytes, coreBytes: 0, tmpBytes }
+  const found: Readonly<Record<string, number | null>> = posture.limits ?? {}
+  const names = Object.keys(wanted).filter((name) => runtime !== 'runsc' || !GROUP_LIMITS.includes(name))
+  const text = (values: Readonly<Record<string, number | null>>) =>
+    names.map((name) => `${name} ${values[name] ?? 'none'}`).join(', ')
+  const loose = names.filter((name) => {
+    const value = found[name] ?? Number.POSITIVE_INFINITY
+    return !(value <= wanted[name as keyof typeof wanted] + (ROUNDING[name] ?? 0))
+  })
+  return {
+    id: 'own-limits',
+    cis: '5.11 5.12 5.19 5.29',
+    expected: text(wanted),
+    found: posture.limits === undefined ? 'not reported' : text(found),
+    problems:
+      posture.limits === undefined
+        ? [OLD_GUEST]
+        : loose.map((name) => {
+            const most = wanted[name as keyof typeof wanted]
+            return `The limit ${name} is ${found[name] ?? 'not set'}, not ${most}.`
+          }),
+  }
+}
+
+function sockets(found: readonly string[]): string[] {
+  return [
+    ...others('socket within reach', found, [WORKER_SOCKET]),
+    ...(found.includes(WORKER_SOCKET) ? [] : [`The worker does not see its socket ${WORKER_SOCKET}.`]),
+  ]
 }
 
 function namespaces(posture: Posture, host: readonly string[]): string[] {

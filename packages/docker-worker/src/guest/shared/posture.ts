@@ -1,6 +1,9 @@
-import { closeSync, constants, openSync, readdirSync, readFileSync, readlinkSync, unlinkSync } from 'node:fs'
+import { closeSync, constants, openSync, readdirSync, readlinkSync, unlinkSync } from 'node:fs'
 import type { Posture } from '@sandbox/protocol'
 import { jsonBytes } from './json.ts'
+import { readLimits } from './posture-limits.ts'
+import { readSockets } from './posture-sockets.ts'
+import { lines, readText } from './posture-text.ts'
 
 /** Where to look; the defaults are the process itself. */
 export interface PostureSources {
@@ -8,6 +11,10 @@ export interface PostureSources {
   readonly self?: string
   /** Default `/`. */
   readonly root?: string
+  /** Default `/sys/fs/cgroup`. */
+  readonly cgroup?: string
+  /** Default `/tmp`. */
+  readonly tmp?: string
   /** Names of environment variables; default those of this process. */
   readonly environment?: readonly string[]
 }
@@ -17,17 +24,19 @@ export const CUT_MARK = '(cut)'
 
 const MAX_MOUNTS = 256
 const MAX_NAMES = 256
-/** A hello is at most 64 KiB: the mounts may take half of it, every list of names an eighth. */
+/** A hello is at most 64 KiB: the mounts may take half of it, each of the five lists of names a share of the rest. */
 const MOUNTS_BYTES = 32_000
-const NAMES_BYTES = 8_000
+const NAMES_BYTES = 6_000
 const UNKNOWN_SET = 'ffffffffffffffff'
 
 /**
- * Examines this process from inside: identity, capabilities, network, mounts, environment names. What cannot be
- * read is reported as the open state (all capabilities, root writable), so that a check fails rather than passes.
+ * Examines this process from inside: identity, capabilities, network, mounts, environment names, limits, sockets. What
+ * cannot be read is reported as the open state (all capabilities, root writable, no limit), so that a check fails
+ * rather than passes.
  */
 export function readPosture(sources: PostureSources = {}): Posture {
   const { self = '/proc/self', root = '/', environment = Object.keys(process.env) } = sources
+  const { cgroup = '/sys/fs/cgroup', tmp = '/tmp' } = sources
   const status = statusFields(readText(`${self}/status`))
   const mounts = readMounts(readText(`${self}/mountinfo`))
   return {
@@ -50,24 +59,14 @@ export function readPosture(sources: PostureSources = {}): Posture {
     mounts: cutMounts(mounts),
     environment: cutNames([...environment].sort(), MAX_NAMES),
     namespaces: cutNames(namespaceIds(`${self}/ns`), 16),
+    limits: readLimits({ self, cgroup, tmp }),
+    sockets: cutNames(readSockets(self, root), 64),
   }
 }
 
 function runtimeName(): string {
   const { bun, node } = process.versions
   return bun === undefined ? `node ${node}` : `bun ${bun}`
-}
-
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return ''
-  }
-}
-
-function lines(text: string): string[] {
-  return text.split('\n').filter((line) => line !== '')
 }
 
 function statusFields(text: string): Map<string, string> {
