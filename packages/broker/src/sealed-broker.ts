@@ -1,4 +1,11 @@
-import { limits, type McpSpec, SEALED_PLACEHOLDER, type ToolSpec, TURN_NONCE_HEADER } from '@sandbox/protocol'
+import {
+  limits,
+  type McpSpec,
+  SEALED_PLACEHOLDER,
+  type SealedOutcome,
+  type ToolSpec,
+  TURN_NONCE_HEADER,
+} from '@sandbox/protocol'
 import { sharedBodyBudget } from './engine/call/body-budget.ts'
 import type { BrokerHandler } from './engine/call/exchange.ts'
 import { type CallEngine, handleCall } from './engine/call/handle-call.ts'
@@ -9,8 +16,9 @@ import { BrokerError } from './engine/errors.ts'
 import { LISTENER_LIMITS, type SocketOwner, UnixListener } from './engine/listener/unix-listener.ts'
 import { handleWebRequest } from './engine/listener/web-adapter.ts'
 import { STREAM_LIMITS } from './engine/stream/event-answer.ts'
+import { type DeskTurn, sealedMessages } from './engine/turn/sealed-messages.ts'
 import { type BoundTurn, type Turn, TurnBinding, type TurnInput } from './engine/turn/turn-binding.ts'
-import { SealedDesk, type WorkerDesk } from './engine/turn/worker-desk.ts'
+import { OpenDesk, type WorkerDesk } from './engine/turn/worker-desk.ts'
 import { workerRoutes } from './engine/turn/worker-routes.ts'
 import { type BrokerOptions, type ResolvedOptions, resolveOptions } from './options.ts'
 import { McpLinks } from './routes/mcp-links.ts'
@@ -91,7 +99,7 @@ export function openBroker(
 }
 
 class OpenBroker implements SealedBroker {
-  readonly desk: SealedDesk
+  readonly desk: OpenDesk<DeskTurn, SealedOutcome>
   readonly toolSpecs: readonly ToolSpec[]
   readonly #turns: TurnBinding
   readonly #listener: UnixListener
@@ -116,8 +124,8 @@ class OpenBroker implements SealedBroker {
       ownedIds: options.ownedIds,
     })
     this.toolSpecs = options.tools.map((tool) => tool.spec)
-    this.desk = new SealedDesk({
-      mode: 'sealed',
+    this.desk = new OpenDesk({
+      messages: sealedMessages,
       pollMs: times.pollMs,
       leaseMs: times.leaseMs,
       onDiscard: () => this.#turns.release(),

@@ -44,6 +44,8 @@ export { handleWebRequest } from './listener/web-adapter.ts'
 export { bytesCarry, carriesSecret } from './reflection/scan-json.ts'
 export { STREAM_LIMITS, type StreamLimits } from './stream/event-answer.ts'
 export { localSchema, schemaProblem } from './tool-schema.ts'
+export type { Delivery, DeskMessages, DeskWork } from './turn/desk-messages.ts'
+export { type DeskTurn, sealedMessages } from './turn/sealed-messages.ts'
 export {
   type BoundTurn,
   type Turn,
@@ -51,8 +53,8 @@ export {
   type TurnInput,
   type TurnLimits,
 } from './turn/turn-binding.ts'
-export { type DeskOptions, type DeskTurn, SealedDesk, type WorkerDesk } from './turn/worker-desk.ts'
-export { type WorkerRouteOptions, workerRoutes } from './turn/worker-routes.ts'
+export { type DeskOptions, OpenDesk, type WorkerDesk } from './turn/worker-desk.ts'
+export { type GuestDesk, type WorkerRouteOptions, workerRoutes } from './turn/worker-routes.ts'
 export { type EndpointOrProblem, readEndpoint } from './upstream/endpoint.ts'
 export { readJson } from './upstream/forward.ts'
 export {

@@ -1,21 +1,22 @@
-import { PROTOCOL_VERSION, type SealedOutcome, type SealedTurn } from '@sandbox/protocol'
+import { PROTOCOL_VERSION } from '@sandbox/protocol'
+import type { Delivery, DeskWork } from './desk-messages.ts'
 
 /**
  * One turn on the desk: offered, delivered on a lease, acknowledged, settled. A delivery that nobody
  * acknowledges is repeated, so that an answer lost on its way does not hang the turn.
  */
-export class TurnOffer {
+export class TurnOffer<Work extends DeskWork, Outcome> {
   /** Settles with the worker's outcome, or with what ended the wait. */
-  readonly outcome: Promise<SealedOutcome>
-  readonly #turn: Omit<SealedTurn, 'remainingMs' | 'protocol'>
+  readonly outcome: Promise<Outcome>
+  readonly #turn: Work
   readonly #deadline: number
   readonly #settled = new AbortController()
   #deliveredMs: number | undefined
   #acknowledged = false
-  #resolve: ((outcome: SealedOutcome) => void) | undefined
+  #resolve: ((outcome: Outcome) => void) | undefined
   #reject: ((error: Error) => void) | undefined
 
-  constructor(turn: Omit<SealedTurn, 'remainingMs' | 'protocol'>, deadline: number) {
+  constructor(turn: Work, deadline: number) {
     this.#turn = turn
     this.#deadline = deadline
     this.outcome = new Promise((resolve, reject) => {
@@ -45,7 +46,7 @@ export class TurnOffer {
   }
 
   /** The turn, unless it is on lease. */
-  take(leaseMs: number): SealedTurn | undefined {
+  take(leaseMs: number): (Work & Delivery) | undefined {
     const left = this.leaseLeftMs(leaseMs)
     if (left !== undefined && left > 0) return undefined
     const now = performance.now()
@@ -62,7 +63,7 @@ export class TurnOffer {
   }
 
   /** False when this turn was not delivered, or is settled. */
-  settle(turnId: string, outcome: SealedOutcome): boolean {
+  settle(turnId: string, outcome: Outcome): boolean {
     if (!this.awaitsResult || turnId !== this.#turn.turnId) return false
     this.#settled.abort()
     this.#resolve?.(outcome)

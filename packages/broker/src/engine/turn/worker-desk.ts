@@ -1,26 +1,21 @@
 import { randomBytes } from 'node:crypto'
 import {
-  isSealedTurn,
   isWorkerHello,
-  limits,
   PROTOCOL_VERSION,
   protocolMismatch,
-  readSealedResult,
   type SealedOutcome,
-  type SealedTurn,
   type WorkerHello,
   type WorkerWelcome,
 } from '@sandbox/protocol'
 import { CallRefusal } from '../call/refusal.ts'
 import { BrokerError } from '../errors.ts'
+import type { Delivery, DeskMessages, DeskWork } from './desk-messages.ts'
+import type { DeskTurn } from './sealed-messages.ts'
 import { sameText } from './turn-binding.ts'
 import { TurnOffer } from './turn-offer.ts'
 
-/** A turn as the host hands it to the desk; the desk adds `protocol` and `remainingMs` when it is fetched. */
-export type DeskTurn = Omit<SealedTurn, 'remainingMs' | 'protocol'>
-
 /** Where one worker reports, fetches its turn and hands in its result. */
-export interface WorkerDesk {
+export interface WorkerDesk<Work extends DeskWork = DeskTurn, Outcome = SealedOutcome> {
   /**
    * Waits for the worker's hello; the same answer for every caller. Rejects with {@link BrokerError} codes
    * `protocol_mismatch`, `hello_invalid`, `second_hello`, `aborted`, `closed`. There is no time limit but the
@@ -34,18 +29,18 @@ export interface WorkerDesk {
    * `aborted`, `closed`.
    */
   deliver(
-    turn: DeskTurn,
+    turn: Work,
     options: {
       /** On the clock of `performance.now()`, in milliseconds. */
       readonly deadline: number
       readonly signal?: AbortSignal
     },
-  ): Promise<SealedOutcome>
+  ): Promise<Outcome>
 }
 
 /** How a desk works. Times in milliseconds. */
-export interface DeskOptions {
-  readonly mode: WorkerHello['mode']
+export interface DeskOptions<Work extends DeskWork, Outcome> {
+  readonly messages: DeskMessages<Work, Outcome>
   /** How long a poll is held. */
   readonly pollMs: number
   /** How long a delivered turn may stay unacknowledged. */
@@ -58,19 +53,24 @@ export interface DeskOptions {
  * The desk of one worker and one turn. Its host side is {@link WorkerDesk}; the other methods are what the worker
  * routes do, and refuse with {@link CallRefusal}.
  */
-export class SealedDesk implements WorkerDesk {
-  readonly #options: DeskOptions
+export class OpenDesk<Work extends DeskWork, Outcome> implements WorkerDesk<Work, Outcome> {
+  readonly #options: DeskOptions<Work, Outcome>
   readonly #nonce = randomBytes(32).toString('hex')
   readonly #greeters = new Set<() => void>()
   #hello: WorkerHello | undefined
   #failure: BrokerError | undefined
-  #offer: TurnOffer | undefined
+  #offer: TurnOffer<Work, Outcome> | undefined
   #polling = false
   #reading = false
   #wake: (() => void) | undefined
 
-  constructor(options: DeskOptions) {
+  constructor(options: DeskOptions<Work, Outcome>) {
     this.#options = options
+  }
+
+  /** Largest result that may be handed in, in bytes. */
+  get resultBytes(): number {
+    return this.#options.messages.resultBytes
   }
 
   /** Why the worker is of no use any more; `undefined` while it is. */
@@ -88,13 +88,13 @@ export class SealedDesk implements WorkerDesk {
   }
 
   async deliver(
-    turn: DeskTurn,
+    turn: Work,
     options: { readonly deadline: number; readonly signal?: AbortSignal },
-  ): Promise<SealedOutcome> {
+  ): Promise<Outcome> {
     if (this.#failure !== undefined) throw this.#failure
     if (this.#offer !== undefined) throw new BrokerError('already_bound', 'This worker had its turn.')
     if (options.signal?.aborted) throw aborted(options.signal)
-    const offer = new TurnOffer(checkedTurn(turn), options.deadline)
+    const offer = new TurnOffer<Work, Outcome>(this.#options.messages.checked(turn), options.deadline)
     this.#offer = offer
     const onAbort = () => offer.fail(aborted(options.signal))
     options.signal?.addEventListener('abort', onAbort)
@@ -129,7 +129,7 @@ export class SealedDesk implements WorkerDesk {
       this.#discard(new BrokerError('protocol_mismatch', protocolMismatch(protocol)))
       throw new CallRefusal('protocol_mismatch', { protocol })
     }
-    if (!isWorkerHello(body) || body.mode !== this.#options.mode) {
+    if (!isWorkerHello(body) || body.mode !== this.#options.messages.mode) {
       this.#discard(new BrokerError('hello_invalid', 'The first message of the worker was no valid hello.'))
       throw new CallRefusal('hello_invalid')
     }
@@ -147,7 +147,7 @@ export class SealedDesk implements WorkerDesk {
   }
 
   /** Waits for a turn to hand out. One waiter at a time. */
-  async next(signal: AbortSignal): Promise<SealedTurn> {
+  async next(signal: AbortSignal): Promise<Work & Delivery> {
     if (this.#polling) throw new CallRefusal('busy')
     this.#polling = true
     const endMs = performance.now() + this.#options.pollMs
@@ -188,12 +188,12 @@ export class SealedDesk implements WorkerDesk {
 
   /** Takes the worker's result. A body of a wrong shape leaves the turn pending. */
   takeResult(body: Record<string, unknown>): void {
-    const result = readSealedResult(body)
+    const result = this.#options.messages.readResult(body)
     if (result === undefined) throw new CallRefusal('body_invalid')
     if (this.#offer?.settle(result.turnId, result.result) !== true) throw new CallRefusal('result_refused')
   }
 
-  #tryTake(): SealedTurn | undefined {
+  #tryTake(): (Work & Delivery) | undefined {
     if (this.#failure !== undefined || this.#offer?.signal.aborted) throw new CallRefusal('worker_over')
     if (this.#offer?.acknowledged) throw new CallRefusal('turn_taken')
     return this.#offer?.take(this.#options.leaseMs)
@@ -244,29 +244,6 @@ export class SealedDesk implements WorkerDesk {
     this.#wake?.()
     return true
   }
-}
-
-function checkedTurn(turn: DeskTurn): DeskTurn {
-  const { turnId, nonce, text, speaker, model, prompt, timeZone, reset, tools, mcp } = turn
-  const copy: DeskTurn = {
-    turnId,
-    nonce,
-    text,
-    speaker: { id: speaker?.id, name: speaker?.name },
-    model,
-    ...(prompt === undefined ? {} : { prompt }),
-    timeZone,
-    reset,
-    tools,
-    mcp,
-  }
-  const whole = { ...copy, protocol: PROTOCOL_VERSION, remainingMs: Number.MAX_SAFE_INTEGER }
-  if (!isSealedTurn(whole)) throw new BrokerError('turn_invalid', 'The turn has a wrong or missing field.')
-  const json = JSON.stringify(whole)
-  if (Buffer.byteLength(json) > limits.SEALED_TURN_BYTES) {
-    throw new BrokerError('turn_invalid', `The turn is over ${limits.SEALED_TURN_BYTES} bytes as JSON.`)
-  }
-  return JSON.parse(JSON.stringify(copy)) as DeskTurn
 }
 
 function aborted(signal: AbortSignal | undefined): BrokerError {

@@ -4,11 +4,25 @@ import { parseObject, readBody } from '../call/read-body.ts'
 import { CallRefusal } from '../call/refusal.ts'
 import { type HeadPolicy, SEALED_HEADERS } from '../call/request-head.ts'
 import type { WorkerCall, WorkerRoute } from '../call/route.ts'
-import type { SealedDesk } from './worker-desk.ts'
+import type { DeskWork } from './desk-messages.ts'
+import type { OpenDesk } from './worker-desk.ts'
+
+/** The guest's side of a desk, of whatever mode. */
+export type GuestDesk = Pick<
+  OpenDesk<DeskWork, unknown>,
+  | 'acknowledge'
+  | 'beginResult'
+  | 'checkNonce'
+  | 'expectHello'
+  | 'next'
+  | 'resultBytes'
+  | 'takeHello'
+  | 'takeResult'
+>
 
 /** What the worker routes need besides their desk. */
 export interface WorkerRouteOptions {
-  readonly desk: SealedDesk
+  readonly desk: GuestDesk
   readonly placeholder: string
   /** How long a message may take, in milliseconds; a poll may take longer by the time that it is held. */
   readonly callMs: number
@@ -52,7 +66,7 @@ function policyOf(name: string, placeholder: string): HeadPolicy {
   }
 }
 
-async function hello(desk: SealedDesk, call: WorkerCall): Promise<unknown> {
+async function hello(desk: GuestDesk, call: WorkerCall): Promise<unknown> {
   desk.expectHello()
   let body: Record<string, unknown> | undefined
   try {
@@ -64,12 +78,12 @@ async function hello(desk: SealedDesk, call: WorkerCall): Promise<unknown> {
   return desk.takeHello(body)
 }
 
-async function result(desk: SealedDesk, call: WorkerCall): Promise<unknown> {
+async function result(desk: GuestDesk, call: WorkerCall): Promise<unknown> {
   desk.checkNonce(nonceOf(call))
   const reading = desk.beginResult()
   const { signal, detach } = linkCallSignal({ turn: reading.signal, guest: call.signal })
   try {
-    desk.takeResult(await readMessage({ ...call, signal }, limits.SEALED_RESULT_BYTES))
+    desk.takeResult(await readMessage({ ...call, signal }, desk.resultBytes))
     return {}
   } finally {
     detach()
