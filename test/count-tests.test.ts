@@ -55,7 +55,3 @@ test('a file for a root shell may be skipped elsewhere, and only elsewhere', () 
   expect(count(files)).toBe('2 0')
   expect(count(files, 'docker-as-root')).toBe('2 0 1 Docker tests were skipped')
 })
-
-test('where containers run elsewhere, no Docker test is asked for', () => {
-  expect(count({ 'b.test.ts': { tests: ['passed'] } }, 'no-docker')).toBe('1 0')
-})

@@ -103,11 +103,16 @@ export function checkedPath(code: DriverErrorCode, field: string, path: string):
   return path
 }
 
-/** Refuses a path whose last part is a link: somebody else could lead it elsewhere. One that is not there passes. */
+/**
+ * Refuses a path whose last part is a link: somebody else could lead it elsewhere. One that is not there passes.
+ *
+ * A plain `lstatSync` of a socket makes Node 22 take later links for real paths (its `realpathSync` reads what the last
+ * plain stat left), so that a later `import()` finds no dependencies; one with `bigint` does not.
+ */
 function checkedNoLink(code: DriverErrorCode, field: string, path: string): string {
   let link = false
   try {
-    link = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false
+    link = lstatSync(path, { bigint: true, throwIfNoEntry: false })?.isSymbolicLink() ?? false
   } catch {
     // What cannot be looked at is refused where it is used.
   }

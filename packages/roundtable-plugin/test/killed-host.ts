@@ -11,7 +11,7 @@ export function startHost(options: object): {
   ended: Promise<unknown>
 } {
   const args = ['--conditions=@sandbox/source', program, JSON.stringify(options)]
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'ignore'] })
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
   let text = ''
   child.stdout?.on('data', (chunk: Buffer) => {
     text += chunk.toString()

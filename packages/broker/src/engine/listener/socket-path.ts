@@ -21,6 +21,7 @@ function problemOf(path: unknown): string | undefined {
   if (size > limits.SOCKET_PATH_BYTES) {
     return `is ${size} bytes, ${limits.SOCKET_PATH_BYTES} at most: use a shorter run root: ${path}`
   }
-  if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) return `is taken: ${path}`
+  // `bigint`: on Node 22 a plain stat of a socket spoils later imports.
+  if (lstatSync(path, { bigint: true, throwIfNoEntry: false }) !== undefined) return `is taken: ${path}`
   return undefined
 }
