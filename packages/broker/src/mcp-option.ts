@@ -1,6 +1,6 @@
 import { ROUTE_NAME } from '@sandbox/protocol'
 import { BrokerError } from './engine/errors.ts'
-import type { McpServer } from './mcp/mcp-port.ts'
+import type { McpServer } from './engine/mcp/mcp-port.ts'
 
 const MOST_SERVERS = 32
 

@@ -4,9 +4,9 @@ import { BodyBudget } from './engine/call/body-budget.ts'
 import type { CallEvent } from './engine/call/call-event.ts'
 import { OwnedIds } from './engine/call/owned-ids.ts'
 import { BrokerError } from './engine/errors.ts'
+import type { McpServer } from './engine/mcp/mcp-port.ts'
 import { compileInput, type InputCheck } from './engine/tool-input.ts'
 import { localSchema, schemaProblem } from './engine/tool-schema.ts'
-import type { McpServer } from './mcp/mcp-port.ts'
 import { readMcp } from './mcp-option.ts'
 import { readHome, type UpstreamOptions, type UpstreamPicker } from './upstream-choice.ts'
 
@@ -62,6 +62,21 @@ export interface BrokerOptions {
   authSlot?: AuthSlot
   /** The field that carries `maxOutputTokens`. Omitted = `max_tokens`. */
   tokenLimitField?: 'max_tokens' | 'max_completion_tokens'
+  /**
+   * Moves a token limit that the guest put into the other field to `tokenLimitField`, for endpoints that know only
+   * one. On `/v1/chat/completions`. Omitted = false: it stays where it is.
+   */
+  renameTokenLimit?: boolean
+  /**
+   * Whether every stream of Chat Completions is asked for token counts. Omitted = true; false for endpoints that do
+   * not know `stream_options`, whose streams then tell the host no `usage` unless the guest asks for it.
+   */
+  streamUsage?: boolean
+  /**
+   * Whether answers of `/v1/responses` may be stored on the account, which is the provider's default, so that a
+   * guest may go on from one by `previous_response_id`; see `ownedIds`. Omitted = false: `store` is always `false`.
+   */
+  allowStore?: boolean
   /** Calls that may wait while as many as may are in flight, 0 to 64. Omitted = 4. */
   maxQueuedCalls?: number
   /** Calls in flight at once on the `/v1` routes of a turn, 1 to 16. Omitted = 4. */
@@ -104,6 +119,7 @@ export interface ResolvedOptions {
   readonly maxOutputTokens: number
   readonly maxQueuedCalls: number
   readonly maxParallelCalls: number
+  readonly allowStore: boolean
   readonly allowFields: ReadonlySet<string>
   readonly setFields: Readonly<Record<string, unknown>>
   readonly bodyBudget: BodyBudget | undefined
@@ -164,6 +180,7 @@ export function resolveOptions(options: BrokerOptions): ResolvedOptions {
     maxOutputTokens: readCount('maxOutputTokens', options.maxOutputTokens ?? 4096, 1, 32_768),
     maxQueuedCalls: readCount('maxQueuedCalls', options.maxQueuedCalls ?? 4, 0, 64),
     maxParallelCalls: readCount('maxParallelCalls', options.maxParallelCalls ?? 4, 1, 16),
+    allowStore: options.allowStore === true,
     allowFields: new Set(allowFields),
     setFields: Object.freeze(setFields),
     bodyBudget,

@@ -15,14 +15,14 @@ import { CHEAP_CALLS, TokenBucket } from './engine/call/token-bucket.ts'
 import { BrokerError } from './engine/errors.ts'
 import { LISTENER_LIMITS, type SocketOwner, UnixListener } from './engine/listener/unix-listener.ts'
 import { handleWebRequest } from './engine/listener/web-adapter.ts'
+import { McpLinks } from './engine/mcp/mcp-links.ts'
+import { listMcp, specBytes } from './engine/mcp/mcp-listing.ts'
 import { STREAM_LIMITS } from './engine/stream/event-answer.ts'
 import { type DeskTurn, sealedMessages } from './engine/turn/sealed-messages.ts'
 import { type BoundTurn, type Turn, TurnBinding, type TurnInput } from './engine/turn/turn-binding.ts'
 import { OpenDesk, type WorkerDesk } from './engine/turn/worker-desk.ts'
 import { workerRoutes } from './engine/turn/worker-routes.ts'
 import { type BrokerOptions, type ResolvedOptions, resolveOptions } from './options.ts'
-import { McpLinks } from './routes/mcp-links.ts'
-import { listMcp } from './routes/mcp-listing.ts'
 import { mcpRoute } from './routes/mcp-route.ts'
 import { modelRoute } from './routes/model-route.ts'
 import { toolRoute } from './routes/tool-route.ts'
@@ -176,7 +176,10 @@ class OpenBroker implements SealedBroker {
       turn,
       signal,
       limitMs: this.#listMs,
-      hostTools: this.toolSpecs,
+      room: {
+        bytes: this.toolSpecs.reduce((left, spec) => left - specBytes(spec), limits.TOOL_SPECS_BYTES),
+        tools: limits.MODEL_TOOLS - OWN_TOOLS - this.toolSpecs.length,
+      },
       ...(onCall === undefined ? {} : { onCall }),
     })
   }
@@ -202,6 +205,9 @@ class OpenBroker implements SealedBroker {
     })
   }
 }
+
+/** Tools that a worker brings itself. */
+const OWN_TOOLS = 8
 
 const NEVER = new AbortController().signal
 

@@ -20,7 +20,12 @@ export interface UpstreamChoice {
   readonly responsesUrl?: string
   readonly model?: string
   readonly authSlot?: AuthSlot
+  /** As `BrokerOptions.tokenLimitField`. */
   readonly tokenLimitField?: 'max_tokens' | 'max_completion_tokens'
+  /** As `BrokerOptions.renameTokenLimit`. */
+  readonly renameTokenLimit?: boolean
+  /** As `BrokerOptions.streamUsage`. */
+  readonly streamUsage?: boolean
 }
 
 /**
@@ -40,6 +45,8 @@ export interface Upstream {
   readonly model: string
   readonly authSlot: AuthSlot
   readonly tokenLimitField: 'max_tokens' | 'max_completion_tokens'
+  readonly renameTokenLimit: boolean
+  readonly streamUsage: boolean
   /**
    * The getter for a credential that is spent at `url`. A credential that does not say which origin it is for is
    * for that of `BrokerOptions.modelUrl`, and goes nowhere else.
@@ -103,6 +110,8 @@ function readChoice(choice: UpstreamChoice, { allowHttp, apiKey, home }: Upstrea
     model: choice.model === undefined ? home.model : readModel(choice.model),
     authSlot: choice.authSlot === undefined ? home.authSlot : readSlot(choice.authSlot, chat),
     tokenLimitField: readLimitField(choice.tokenLimitField ?? home.tokenLimitField),
+    renameTokenLimit: readFlag('renameTokenLimit', choice.renameTokenLimit ?? home.renameTokenLimit),
+    streamUsage: readFlag('streamUsage', choice.streamUsage ?? home.streamUsage),
     getterFor: (url) => boundTo(apiKey, home.chat.origin, url),
   }
 }
@@ -120,6 +129,8 @@ export function readHome(
     model: readModel(options.model),
     authSlot: readSlot(options.authSlot ?? { kind: 'bearer' }, chat),
     tokenLimitField: readLimitField(options.tokenLimitField ?? 'max_tokens'),
+    renameTokenLimit: readFlag('renameTokenLimit', options.renameTokenLimit ?? false),
+    streamUsage: readFlag('streamUsage', options.streamUsage ?? true),
     getterFor: (url) => boundTo(apiKey, chat.origin, url),
   }
 }
@@ -148,6 +159,11 @@ function readModel(model: unknown): string {
 function readLimitField(field: unknown): Upstream['tokenLimitField'] {
   if (field === 'max_tokens' || field === 'max_completion_tokens') return field
   throw invalid('tokenLimitField', 'must be max_tokens or max_completion_tokens')
+}
+
+function readFlag(field: string, value: unknown): boolean {
+  if (typeof value === 'boolean') return value
+  throw invalid(field, 'must be true or false')
 }
 
 const SLOTS = new Set(['bearer', 'header', 'query', 'basic'])

@@ -1,8 +1,8 @@
 import { Client, ProtocolError, SdkHttpError, type Transport } from '@modelcontextprotocol/client'
 import { raceSignal } from '../engine/call/call-signal.ts'
 import { CallRefusal } from '../engine/call/refusal.ts'
+import type { McpLink, McpOutcome, McpToolListing, McpUse } from '../engine/mcp/mcp-port.ts'
 import { statusRefusal } from '../engine/upstream/forward.ts'
-import type { McpLink, McpOutcome, McpToolListing, McpUse } from './mcp-port.ts'
 
 /** A way to one server, for one client. */
 export interface Connection {

@@ -1,7 +1,7 @@
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import type { McpUse } from '../engine/mcp/mcp-port.ts'
 import type { Connection, ConnectionUse } from './client-link.ts'
 import { HttpWire, type HttpWireOptions } from './http-wire.ts'
-import type { McpUse } from './mcp-port.ts'
 
 /** How long a server may take to close a session. */
 const LEAVE_MS = 1_000

@@ -1,8 +1,8 @@
 import type { AuthSlot, Secret } from '@sandbox/credential-scope'
 import type { Dispatcher } from 'undici'
 import { CallRefusal } from '../engine/call/refusal.ts'
+import type { McpUse } from '../engine/mcp/mcp-port.ts'
 import { decodeBody } from '../engine/upstream/decode-body.ts'
-import type { McpUse } from './mcp-port.ts'
 
 /** Bounds of one use of a connection. */
 export interface WireLimits {

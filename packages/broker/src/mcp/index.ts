@@ -1,5 +1,3 @@
-export type { PrecheckGrant, PrecheckTools } from '../precheck/granted-servers.ts'
-export { type PrecheckBroker, type PrecheckOptions, precheckBroker } from '../precheck/precheck-broker.ts'
 export type {
   McpCredential,
   McpLink,
@@ -9,6 +7,8 @@ export type {
   McpTokenScope,
   McpToolListing,
   McpUse,
-} from './mcp-port.ts'
+} from '../engine/mcp/mcp-port.ts'
+export type { PrecheckGrant, PrecheckTools } from '../precheck/granted-servers.ts'
+export { type PrecheckBroker, type PrecheckOptions, precheckBroker } from '../precheck/precheck-broker.ts'
 export { type McpServerOptions, mcpServer } from './mcp-server.ts'
 export type { McpCommand } from './stdio-connection.ts'

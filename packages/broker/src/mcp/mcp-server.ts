@@ -1,11 +1,11 @@
 import { type AuthSlot, CredentialError, Secret } from '@sandbox/credential-scope'
 import { BrokerError } from '../engine/errors.ts'
+import type { McpServer, McpTokenGetter, McpUse } from '../engine/mcp/mcp-port.ts'
 import { readEndpoint } from '../engine/upstream/endpoint.ts'
 import { sharedAgent } from '../engine/upstream/open-upstream.ts'
 import { ClientLink, type Connection } from './client-link.ts'
 import { HttpConnection } from './http-connection.ts'
 import { WIRE_LIMITS, type WireLimits } from './http-wire.ts'
-import type { McpServer, McpTokenGetter, McpUse } from './mcp-port.ts'
 import { type McpCommand, STDIO_ORIGIN, StdioConnection } from './stdio-connection.ts'
 
 /** Options of {@link mcpServer}. Exactly one of `url` and `command` is there. */

@@ -1,7 +1,7 @@
 import { getDefaultEnvironment, StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import type { Secret } from '@sandbox/credential-scope'
+import type { McpUse } from '../engine/mcp/mcp-port.ts'
 import type { Connection, ConnectionUse } from './client-link.ts'
-import type { McpUse } from './mcp-port.ts'
 
 /** A server that runs on the host as a program of the operator's, one process per turn. */
 export interface McpCommand {

@@ -1,7 +1,7 @@
 import { type SandboxCredentialScope, snapshotScope } from '@sandbox/credential-scope'
 import { linkCallSignal, raceSignal } from '../engine/call/call-signal.ts'
 import { BrokerError } from '../engine/errors.ts'
-import type { McpServer } from '../mcp/mcp-port.ts'
+import type { McpServer } from '../engine/mcp/mcp-port.ts'
 
 /** A server and the tools of it that a script may call. */
 export interface PrecheckTools {

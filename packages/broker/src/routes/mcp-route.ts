@@ -1,13 +1,12 @@
-import type { CredentialGetter, Secret } from '@sandbox/credential-scope'
 import { limits } from '@sandbox/protocol'
-import { spendCredential } from '../engine/call/credential.ts'
 import { parseObject } from '../engine/call/read-body.ts'
 import { CallRefusal } from '../engine/call/refusal.ts'
 import type { HeadPolicy } from '../engine/call/request-head.ts'
 import type { AdmittedCall, CallRoute } from '../engine/call/route.ts'
-import { mcpAnswer } from '../mcp/mcp-answer.ts'
-import type { McpServer } from '../mcp/mcp-port.ts'
-import type { McpLinks } from './mcp-links.ts'
+import { mcpAnswer } from '../engine/mcp/mcp-answer.ts'
+import type { McpLinks } from '../engine/mcp/mcp-links.ts'
+import type { McpServer } from '../engine/mcp/mcp-port.ts'
+import { mcpSecret } from '../engine/mcp/mcp-secret.ts'
 
 /** What a route to an MCP server is made of. */
 export interface McpRouteOptions {
@@ -50,21 +49,6 @@ async function callMcp({ server, links, bareCalls = false }: McpRouteOptions, ca
     },
   })
   return mcpAnswer(outcome)
-}
-
-/**
- * The token of one server for the call's channel and speaker (W-08); `undefined` when the server takes none.
- * @throws CallRefusal as {@link spendCredential} does.
- */
-export async function mcpSecret(
-  { name, credential }: McpServer,
-  call: Pick<AdmittedCall, 'turn' | 'signal' | 'record'>,
-): Promise<Secret | undefined> {
-  if (credential === undefined) return undefined
-  const { token, origin } = credential
-  const getter: CredentialGetter = ({ channel, speaker }, options) =>
-    token(Object.freeze({ channel, speaker, server: name }), { signal: options?.signal ?? call.signal })
-  return await spendCredential(call, { getter, origin })
 }
 
 /**

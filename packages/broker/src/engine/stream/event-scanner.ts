@@ -75,7 +75,7 @@ export class EventScanner {
   #note(reading: Reading): void {
     if (reading.failed === true) this.#failed = true
     if (reading.end !== undefined) this.#end = reading.end
-    if (reading.created !== undefined) this.#options.onCreated(reading.created)
+    for (const id of reading.created ?? []) this.#options.onCreated(id)
     if (reading.usage === undefined) return
     this.#usage = { ...this.#usage, ...reading.usage }
     this.#options.onUsage(this.#usage)

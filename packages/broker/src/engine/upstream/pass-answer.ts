@@ -46,9 +46,14 @@ export async function passAnswer(call: AdmittedCall, options: PassOptions): Prom
     if (!ok) return await passError(call, options, headers)
     const bytes = await readAnswer(upstream, { limitBytes: options.answerBytes, signal: call.signal })
     if (await largeBytesCarry(bytes, matcher, call.signal)) throw new CallRefusal('reflection')
-    const facts = await readFields(bytes, { names: FACTS, signal: call.signal })
-    call.record.usage = options.family.usageOf(facts)
-    noteCreated(call.turn, options.family.createdBy?.(facts))
+    const { keptItems, usageOf } = options.family
+    const facts = await readFields(bytes, {
+      names: FACTS,
+      ...(keptItems && { idsOf: keptItems }),
+      signal: call.signal,
+    })
+    call.record.usage = usageOf(facts.found)
+    if (keptItems !== undefined) for (const id of [facts.found.id, ...facts.ids]) noteCreated(call.turn, id)
     return new PassedAnswer({
       status: upstream.status,
       headers: { ...headers, ...JSON_HEADERS },
@@ -109,5 +114,5 @@ async function passError(
 }
 
 function noteCreated(turn: Turn, id: unknown): void {
-  if (typeof id === 'string' && id !== '' && id.length <= 256) turn.noteCreated(id)
+  if (typeof id === 'string') turn.noteCreated(id)
 }

@@ -38,8 +38,8 @@ export interface Reading {
   readonly usage?: CallUsage
   /** The event tells nothing but token counts. */
   readonly usageOnly?: boolean
-  /** The id of a thing that the provider keeps and that a later request may name. */
-  readonly created?: string
+  /** Ids of things that the provider keeps and that a later request may name. */
+  readonly created?: readonly string[]
 }
 
 /** One stream of a family, followed event by event. */
@@ -56,8 +56,11 @@ export interface WireFamily {
   errorBody(error: WireError): object
   /** Token counts of an answer that is not streamed. */
   usageOf(answer: Readonly<Record<string, unknown>>): CallUsage | undefined
-  /** The id under which the provider keeps an answer that is not streamed. */
-  createdBy?(answer: Readonly<Record<string, unknown>>): unknown
+  /**
+   * Where an answer that is not streamed lists what the provider keeps besides the answer itself: items with an
+   * `id`. Absent = the provider keeps nothing.
+   */
+  readonly keptItems?: string
   /** Starts to follow a stream. */
   follow(): FamilyStream
 }

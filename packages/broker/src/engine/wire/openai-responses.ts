@@ -1,7 +1,7 @@
 import type { CallUsage } from '../call/call-event.ts'
 import type { FamilyEvent, FamilyStream, Reading, WireError, WireFamily } from './family.ts'
 import { openAiError } from './openai-error.ts'
-import { deltaTexts, eventBytes, objectAt, usageFrom } from './reading.ts'
+import { deltaTexts, eventBytes, isObject, objectAt, usageFrom } from './reading.ts'
 
 type JsonObject = Readonly<Record<string, unknown>>
 
@@ -10,7 +10,7 @@ export const openAiResponses: WireFamily = {
   name: 'openai-responses',
   errorBody: openAiError,
   usageOf: (answer) => responseUsage(answer),
-  createdBy: ({ id }) => id,
+  keptItems: 'output',
   follow: () => new ResponseStream(),
 }
 
@@ -37,7 +37,7 @@ class ResponseStream implements FamilyStream {
     return {
       ...(type.endsWith('.delta') && { deltas: deltasOf(type, value) }),
       ...(type.endsWith('.done') && { closes: [`${blockOf(type.slice(0, -5), value)}#`] }),
-      ...(type === 'response.created' && typeof response?.id === 'string' && { created: response.id }),
+      ...createdBy(type, value, response),
       ...(usage && { usage }),
       ...(FAILS.has(type) && { failed: true }),
       ...(ENDS.has(type) && { end: 'ended' as const }),
@@ -55,6 +55,19 @@ class ResponseStream implements FamilyStream {
     const response = { id, object, created_at, status: 'failed', error: { code, message }, model, output: [] }
     return eventBytes({ type: 'response.failed', sequence_number, response }, 'response.failed')
   }
+}
+
+/** A response from its beginning; its items once they are complete, also those that only the end lists. */
+function createdBy(type: string, value: JsonObject, response: JsonObject | undefined): Pick<Reading, 'created'> {
+  const items =
+    type === 'response.output_item.done'
+      ? [value.item]
+      : type === 'response.completed' || type === 'response.incomplete'
+        ? response?.output
+        : []
+  const kept = [...(type === 'response.created' ? [response] : []), ...(Array.isArray(items) ? items : [])]
+  const created = kept.flatMap((one) => (isObject(one) && typeof one.id === 'string' ? [one.id] : []))
+  return created.length === 0 ? {} : { created }
 }
 
 function deltasOf(type: string, value: JsonObject) {

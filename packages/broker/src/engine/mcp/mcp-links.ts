@@ -1,5 +1,5 @@
-import type { Turn } from '../engine/turn/turn-binding.ts'
-import type { McpLink, McpServer } from '../mcp/mcp-port.ts'
+import type { Turn } from '../turn/turn-binding.ts'
+import type { McpLink, McpServer } from './mcp-port.ts'
 
 /** The connections of a broker's turns: one per turn and server, so that no speaker uses another's session. */
 export class McpLinks {

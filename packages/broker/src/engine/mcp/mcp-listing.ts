@@ -1,13 +1,13 @@
-import { limits, type McpSpec, type ToolSpec } from '@sandbox/protocol'
-import { type CallEvent, type CallReason, CallRecord } from '../engine/call/call-event.ts'
-import { linkCallSignal } from '../engine/call/call-signal.ts'
-import { CallRefusal } from '../engine/call/refusal.ts'
-import { carriesSecret } from '../engine/reflection/scan-json.ts'
-import type { Turn } from '../engine/turn/turn-binding.ts'
-import type { McpServer } from '../mcp/mcp-port.ts'
-import { type ShownTools, shownTools } from '../mcp/tool-specs.ts'
+import type { McpSpec, ToolSpec } from '@sandbox/protocol'
+import { type CallEvent, type CallReason, CallRecord } from '../call/call-event.ts'
+import { linkCallSignal } from '../call/call-signal.ts'
+import { CallRefusal } from '../call/refusal.ts'
+import { carriesSecret } from '../reflection/scan-json.ts'
+import type { Turn } from '../turn/turn-binding.ts'
 import type { McpLinks } from './mcp-links.ts'
-import { mcpSecret } from './mcp-route.ts'
+import type { McpServer } from './mcp-port.ts'
+import { mcpSecret } from './mcp-secret.ts'
+import { type ShownTools, shownTools } from './tool-specs.ts'
 
 /** What the listing of a turn needs. */
 export interface McpListing {
@@ -18,13 +18,10 @@ export interface McpListing {
   readonly signal: AbortSignal
   /** Time for all servers together, in milliseconds. */
   readonly limitMs: number
-  /** The host's own tools: they and those of the servers must fit into one turn. */
-  readonly hostTools: readonly ToolSpec[]
+  /** What a turn has left for the tools of servers: this many, of so many bytes as JSON. */
+  readonly room: { readonly bytes: number; readonly tools: number }
   onCall?(event: CallEvent): void
 }
-
-/** Tools that a worker brings itself. */
-const OWN_TOOLS = 8
 
 /**
  * Asks every server for its tools, at once and as the turn's speaker. What the worker is shown are the operator's
@@ -34,10 +31,7 @@ const OWN_TOOLS = 8
 export async function listMcp(listing: McpListing): Promise<McpSpec[]> {
   const answers = await Promise.all(listing.servers.map((server) => ask(server, listing)))
   listing.signal.throwIfAborted()
-  const room = {
-    bytes: limits.TOOL_SPECS_BYTES - sum(listing.hostTools),
-    tools: limits.MODEL_TOOLS - OWN_TOOLS - listing.hostTools.length,
-  }
+  const room = { ...listing.room }
   return answers.flatMap(({ server, record, shown, reason }) => {
     const tools = shown.specs.filter((spec) => fits(spec, room))
     const left = shown.specs.filter((spec) => !tools.includes(spec)).map(({ name }) => name)
@@ -45,6 +39,11 @@ export async function listMcp(listing: McpListing): Promise<McpSpec[]> {
     report(listing, record.toEvent({ status: reason === 'ok' ? 200 : 502, reason }))
     return tools.length === 0 ? [] : [{ name: server.name, tools }]
   })
+}
+
+/** How much of a turn's room a tool takes, in bytes. */
+export function specBytes(spec: ToolSpec): number {
+  return Buffer.byteLength(JSON.stringify(spec))
 }
 
 interface Asked {
@@ -78,15 +77,11 @@ async function ask(server: McpServer, { links, turn, signal: guest, limitMs }: M
 }
 
 function fits(spec: ToolSpec, room: { bytes: number; tools: number }): boolean {
-  const bytes = sum([spec])
+  const bytes = specBytes(spec)
   if (bytes > room.bytes || room.tools < 1) return false
   room.bytes -= bytes
   room.tools -= 1
   return true
-}
-
-function sum(specs: readonly ToolSpec[]): number {
-  return specs.reduce((total, spec) => total + Buffer.byteLength(JSON.stringify(spec)), 0)
 }
 
 function report({ onCall }: McpListing, event: CallEvent): void {

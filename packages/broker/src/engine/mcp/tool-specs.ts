@@ -1,5 +1,5 @@
 import type { ToolSpec } from '@sandbox/protocol'
-import { localSchema, schemaProblem } from '../engine/tool-schema.ts'
+import { localSchema, schemaProblem } from '../tool-schema.ts'
 import type { McpToolListing } from './mcp-port.ts'
 
 /** Longest description that a worker is shown; what is longer is cut. */
