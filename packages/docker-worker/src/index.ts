@@ -20,6 +20,7 @@ export type {
   DockerDriverOptions,
   ProcessDriverOptions,
   WorkerLimits,
+  WorkerNetwork,
   WorkerRuntime,
   WorkerUser,
 } from './options.ts'

@@ -26,6 +26,12 @@ export interface WorkerLimits {
  */
 export type WorkerRuntime = 'runc' | 'runsc' | 'kata'
 
+/**
+ * Which sockets a worker may make: `none` means Unix sockets alone; `loopback` adds TCP on 127.0.0.1, for programs that
+ * speak to the host through a forwarder inside. Neither reaches anything outside the container.
+ */
+export type WorkerNetwork = 'none' | 'loopback'
+
 /** Options of `createDockerDriver`. */
 export interface DockerDriverOptions {
   /** Name or id of an image that `sandbox-worker build` made. */
@@ -36,6 +42,8 @@ export interface DockerDriverOptions {
   /** Absolute path of the engine's socket. Default: `engineSocketPath(process.env)`. */
   readonly engineSocket?: string
   readonly limits?: WorkerLimits
+  /** Default `none`. */
+  readonly network?: WorkerNetwork
   /** Default: the engine's own, usually `runc`. `runsc` needs at least 128 `limits.pids`, and has them by default. */
   readonly runtime?: WorkerRuntime
   /** Applied to worker output before anybody sees it. Must not throw. Default: unchanged. */

@@ -45,6 +45,7 @@ describe('resolveDockerOptions', () => {
     ['limits.openFiles', { limits: { openFiles: 1 } }],
     ['limits.fileBytes', { limits: { fileBytes: '1' } }],
     ['limits.tmpBytes', { limits: { tmpBytes: 0 } }],
+    ['network', { network: 'bridge' }],
     ['runtime', { runtime: 'sysbox' }],
     ['runtime', { runtime: '' }],
     ['limits.pids', { runtime: 'runsc', limits: { pids: 127 } }],

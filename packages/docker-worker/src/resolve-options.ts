@@ -4,7 +4,13 @@ import { DriverError, type DriverErrorCode } from './errors.ts'
 import { engineSocketPath } from './host/container/engine-socket.ts'
 import type { ResolvedLimits } from './host/container/sealed-spec.ts'
 import type { WorkerSpec } from './host/driver.ts'
-import type { DockerDriverOptions, WorkerLimits, WorkerRuntime, WorkerUser } from './options.ts'
+import type {
+  DockerDriverOptions,
+  WorkerLimits,
+  WorkerNetwork,
+  WorkerRuntime,
+  WorkerUser,
+} from './options.ts'
 
 const MIB = 2 ** 20
 /** gVisor's own threads count too: some 40. */
@@ -22,6 +28,7 @@ export interface ResolvedDockerOptions {
   readonly user: WorkerUser
   readonly engineSocket: string
   readonly limits: ResolvedLimits
+  readonly network: WorkerNetwork
   readonly runtime: WorkerRuntime | undefined
   scrub(text: string): string
 }
@@ -34,9 +41,15 @@ export function resolveDockerOptions(options: DockerDriverOptions): ResolvedDock
     user: checkedUser(options.user),
     engineSocket: checkedSocket(options.engineSocket),
     limits: resolveLimits(options.limits, options.runtime === 'runsc' ? GVISOR_PIDS : undefined),
+    network: checkedNetwork(options.network),
     runtime: checkedRuntime(options.runtime),
     scrub: options.scrub ? (text) => options.scrub?.(text) ?? '' : (text) => text,
   }
+}
+
+function checkedNetwork(network: WorkerNetwork = 'none'): WorkerNetwork {
+  if (network !== 'none' && network !== 'loopback') invalid('network', 'has to be "none" or "loopback"')
+  return network
 }
 
 function checkedRuntime(runtime: WorkerRuntime | undefined): WorkerRuntime | undefined {

@@ -14,6 +14,7 @@ const TABLE = [
   'HostConfig.Mounts.1.Source',
   'HostConfig.NanoCpus',
   'HostConfig.PidsLimit',
+  'HostConfig.SecurityOpt.1',
   'HostConfig.Tmpfs./tmp',
   'HostConfig.Ulimits.0.Hard',
   'HostConfig.Ulimits.0.Soft',
@@ -51,6 +52,7 @@ const input = fc.record({
     gid: fc.integer({ min: 1, max: 2 ** 31 - 1 }),
   }),
   limits,
+  network: fc.constantFrom('none' as const, 'loopback' as const),
   program: fc.option(fc.array(fc.string(), { minLength: 1 }), { nil: undefined }),
 })
 
@@ -164,6 +166,7 @@ describe('bad input', () => {
     'user.gid',
     'limits.memoryBytes',
     'limits.cpus',
+    'network',
   ])('a bad %s is refused with its name', (field) =>
     refusedByName(
       field,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { resolveLimits } from '../../resolve-options.ts'
 import { type SealedSpec, sealedCreateBody, sealedName } from './sealed-spec.ts'
-import { SEALED_SECCOMP } from './seccomp-profile.ts'
+import { LOOPBACK_SECCOMP, SEALED_SECCOMP } from './seccomp-profile.ts'
 
 const SPEC: SealedSpec = {
   worker: {
@@ -109,6 +109,16 @@ describe('sealedCreateBody', () => {
     expect(sealedCreateBody({ ...SPEC, engineRuntime: 'runsc' })).toEqual({
       ...body,
       HostConfig: { ...body.HostConfig, Runtime: 'runsc' },
+    })
+  })
+
+  test('decision 21: a loopback port changes the filter and nothing else', () => {
+    const body = sealedCreateBody(SPEC)
+    expect(sealedCreateBody({ ...SPEC, network: 'none' })).toEqual(body)
+    const SecurityOpt = ['no-new-privileges:true', `seccomp=${JSON.stringify(LOOPBACK_SECCOMP)}`]
+    expect(sealedCreateBody({ ...SPEC, network: 'loopback' })).toEqual({
+      ...body,
+      HostConfig: { ...body.HostConfig, SecurityOpt },
     })
   })
 

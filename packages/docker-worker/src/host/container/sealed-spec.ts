@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { PROTOCOL_LABEL, PROTOCOL_VERSION, RUN_DIR, WORKSPACE_DIR } from '@sandbox/protocol'
-import type { WorkerUser } from '../../options.ts'
+import type { WorkerNetwork, WorkerUser } from '../../options.ts'
 import type { WorkerSpec } from '../driver.ts'
-import { SEALED_SECCOMP } from './seccomp-profile.ts'
+import { LOOPBACK_SECCOMP, SEALED_SECCOMP } from './seccomp-profile.ts'
 
 /** Labels of every container of ours. Names and labels are set before create, so that nothing can be orphaned. */
 export const LABELS = {
@@ -35,6 +35,8 @@ export interface SealedSpec {
   readonly runtime: 'node' | 'bun'
   readonly user: WorkerUser
   readonly limits: ResolvedLimits
+  /** `loopback` also lets it make TCP sockets, which reach nothing but the container's own `lo`. Default `none`. */
+  readonly network?: WorkerNetwork
   /** The engine's name of the container runtime; absent for its default. */
   readonly engineRuntime?: string
   /** Started instead of the guest, in the workspace: program and arguments, for images of somebody else. */
@@ -88,7 +90,7 @@ export function sealedCreateBody(spec: SealedSpec) {
       Privileged: false,
       CapAdd: [] as string[],
       CapDrop: ['ALL'],
-      SecurityOpt: ['no-new-privileges:true', `seccomp=${JSON.stringify(SEALED_SECCOMP)}`],
+      SecurityOpt: ['no-new-privileges:true', `seccomp=${JSON.stringify(seccompProfile(spec))}`],
       IpcMode: 'none',
       PidMode: '',
       UTSMode: '',
@@ -110,6 +112,10 @@ export function sealedCreateBody(spec: SealedSpec) {
       ...(spec.engineRuntime === undefined ? {} : { Runtime: spec.engineRuntime }),
     },
   }
+}
+
+function seccompProfile({ network = 'none' }: SealedSpec) {
+  return network === 'loopback' ? LOOPBACK_SECCOMP : SEALED_SECCOMP
 }
 
 /** What `POST /containers/create` is sent. */

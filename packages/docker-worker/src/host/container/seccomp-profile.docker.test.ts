@@ -3,11 +3,12 @@ import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { dockerGate } from '@sandbox/testing'
 import { describe, expect, test } from 'vitest'
+import type { WorkerNetwork } from '../../options.ts'
 import { type ProbeCall, probeProgram, probeResults } from '../../testing/syscall-probe.ts'
 import { ENGINE, tinyImage } from '../../testing/tiny-image.ts'
 import { testPlace, testUser } from '../../testing/worker-bench.ts'
 import { createDockerDriver } from '../docker-driver.ts'
-import { SEALED_SECCOMP } from './seccomp-profile.ts'
+import { LOOPBACK_SECCOMP, SEALED_SECCOMP } from './seccomp-profile.ts'
 
 /** Numbers of x86-64. Tried with zeroes for arguments, most fail; what counts is whether the filter let them try. */
 const REFUSED: Readonly<Record<string, number>> = {
@@ -182,32 +183,54 @@ const [EPERM, ENOSYS, EFAULT] = [-1, -38, -14]
 /** An engine answers ENOSYS in place of EPERM for calls that are newer than every one in the profile. */
 const refused = (result: number | undefined) => result === EPERM || result === ENOSYS
 
-async function attempt(calls: readonly ProbeCall[]): Promise<readonly number[]> {
-  await using place = await testPlace(`
+async function attempt(
+  calls: readonly ProbeCall[],
+  network: WorkerNetwork = 'none',
+): Promise<readonly number[]> {
+  const source = `
     import { spawnSync } from 'node:child_process'
     const { status, signal, stdout } = spawnSync('/workspace/probe')
-    await guest.report({ status, signal, stdout: stdout.toString('hex') })`)
-  const path = join(place.spec.workspaceDir, 'probe')
-  writeFileSync(path, probeProgram(calls))
-  chmodSync(path, 0o755)
-  const installId = `test-${randomBytes(6).toString('hex')}`
-  const image = await tinyImage()
-  await using driver = createDockerDriver({ image, installId, user: testUser(), engineSocket: ENGINE })
-  const worker = await driver.start(place.spec)
-  const silent = worker.exited.then((exit) => expect.fail(`${JSON.stringify(exit)} ${worker.output()}`))
-  const told = (await Promise.race([place.report(), silent])) as { stdout: string }
-  silent.catch(() => {})
+    await guest.report({ status, signal, stdout: stdout.toString('hex') })`
+  const told = (await program(source, network, probeProgram(calls))) as { stdout: string }
   expect(told).toMatchObject({ status: 0, signal: null })
   const results = probeResults(Buffer.from(told.stdout, 'hex'))
   expect(results).toHaveLength(calls.length)
   return results
 }
 
-/** The program is machine code for one processor; the list of names is the same for all. */
-describe.skipIf(!dockerGate() || process.arch !== 'x64')('SEALED_SECCOMP in a container', () => {
-  const named = (calls: Readonly<Record<string, number>>, results: readonly number[]) =>
-    Object.keys(calls).map((name, index) => [name, results[index]] as const)
+/** What a guest with this program reports. */
+async function program(
+  source: string,
+  network: WorkerNetwork,
+  probe: Uint8Array = Buffer.alloc(0),
+): Promise<unknown> {
+  await using place = await testPlace(source)
+  const path = join(place.spec.workspaceDir, 'probe')
+  writeFileSync(path, probe)
+  chmodSync(path, 0o755)
+  const installId = `test-${randomBytes(6).toString('hex')}`
+  const image = await tinyImage()
+  await using driver = createDockerDriver({
+    image,
+    installId,
+    user: testUser(),
+    engineSocket: ENGINE,
+    network,
+  })
+  const worker = await driver.start(place.spec)
+  const silent = worker.exited.then((exit) => expect.fail(`${JSON.stringify(exit)} ${worker.output()}`))
+  const told = await Promise.race([place.report(), silent])
+  silent.catch(() => {})
+  return told
+}
 
+/** The program is machine code for one processor; the list of names is the same for all. */
+const unlessX64 = describe.skipIf(!dockerGate() || process.arch !== 'x64')
+
+const named = (calls: Readonly<Record<string, number>>, results: readonly number[]) =>
+  Object.keys(calls).map((name, index) => [name, results[index]] as const)
+
+unlessX64('SEALED_SECCOMP in a container', () => {
   test('W-66 the pinned calls that are refused [container:no-privilege]', async () => {
     const results = await attempt(Object.values(REFUSED).map((number) => [number]))
     expect(named(REFUSED, results).filter(([, result]) => !refused(result))).toEqual([])
@@ -246,6 +269,73 @@ describe.skipIf(!dockerGate() || process.arch !== 'x64')('SEALED_SECCOMP in a co
     const flags = [0x2_0000, 0x200_0000, 0x400_0000, 0x800_0000, 0x1000_0000, 0x2000_0000, 0x4000_0000]
     const results = await attempt(flags.map((flag) => [CLONE, flag + 17]))
     expect(results).toEqual(flags.map(() => EPERM))
+  })
+})
+
+/** Only what differs is tried in a container: the rest is the same data. */
+unlessX64('LOOPBACK_SECCOMP in a container', () => {
+  const [SOCKET, SOCKETPAIR, INET] = [41, 53, 2]
+
+  test('decision 21: TCP sockets of IPv4, with any flags, and Unix sockets', async () => {
+    const flags = [0, 0x8_0000, 0x800, 0x8_0800]
+    const calls = flags.map((flag): ProbeCall => [SOCKET, INET, 1 + flag, 0])
+    const results = await attempt([...calls, [SOCKET, 1, 1, 0], [SOCKETPAIR, 1, 1, 0, 0]], 'loopback')
+    expect(results.slice(0, 5).every((result) => result > 0)).toBe(true)
+    expect(results[5]).toBe(EFAULT)
+  })
+
+  test('decision 21: no UDP, no raw socket, no other family, no other call [container:no-network]', async () => {
+    const types = { datagram: 2, raw: 3, seqpacket: 5, packet: 10 }
+    const families = { inet6: 10, netlink: 16, packet: 17, bluetooth: 31, alg: 38, vsock: 40, xdp: 44 }
+    const sockets = [
+      ...Object.values(types).map((type): ProbeCall => [SOCKET, INET, type, 0]),
+      ...Object.values(families).map((family): ProbeCall => [SOCKET, family, 1, 0]),
+      [SOCKETPAIR, INET, 1, 0, 0] as const,
+    ]
+    const others = Object.values(REFUSED).map((number) => [number] as const)
+    const results = await attempt([...sockets, ...others], 'loopback')
+    expect(results.slice(0, sockets.length).filter((result) => !refused(result))).toEqual([])
+    expect(named(REFUSED, results.slice(sockets.length)).filter(([, result]) => !refused(result))).toEqual([])
+  })
+
+  test('decision 21: the guest of a worker with a loopback port reaches that port and nothing else', async () => {
+    const told = await program(
+      `import { createServer, connect } from 'node:net'
+      import { createSocket } from 'node:dgram'
+      const reach = (port, host) => new Promise((resolve) => {
+        const socket = connect({ port, host })
+        socket.on('connect', () => resolve('connected')).on('error', (error) => resolve(error.code))
+      })
+      const server = createServer(() => {})
+      await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
+      const udp = await new Promise((resolve) => {
+        const refused = (error) => resolve(error.code ?? 'refused')
+        try { createSocket('udp4').on('error', refused).bind(0, '127.0.0.1', () => resolve('done')) } catch (error) { refused(error) }
+      })
+      await guest.report({
+        loopback: await reach(server.address().port, '127.0.0.1'),
+        outside: await reach(80, '192.0.2.1'),
+        udp,
+      })`,
+      'loopback',
+    )
+    expect(told).toMatchObject({ loopback: 'connected', outside: 'ENETUNREACH' })
+    expect((told as { udp: string }).udp).not.toBe('done')
+  })
+})
+
+test('decision 21: the second profile is the first and one rule', () => {
+  const { syscalls, ...rest } = LOOPBACK_SECCOMP
+  const { syscalls: sealed, ...same } = SEALED_SECCOMP
+  expect(rest).toEqual(same)
+  expect(syscalls.slice(0, -1)).toEqual(sealed)
+  expect(syscalls.at(-1)).toEqual({
+    names: ['socket'],
+    action: 'SCMP_ACT_ALLOW',
+    args: [
+      { index: 0, value: 2, op: 'SCMP_CMP_EQ' },
+      { index: 1, value: 15, valueTwo: 1, op: 'SCMP_CMP_MASKED_EQ' },
+    ],
   })
 })
 
