@@ -46,13 +46,14 @@ export async function passAnswer(call: AdmittedCall, options: PassOptions): Prom
     if (!ok) return await passError(call, options, headers)
     const bytes = await readAnswer(upstream, { limitBytes: options.answerBytes, signal: call.signal })
     if (await largeBytesCarry(bytes, matcher, call.signal)) throw new CallRefusal('reflection')
-    const { keptItems, usageOf } = options.family
+    const { family } = options
+    const { keptItems } = family
     const facts = await readFields(bytes, {
       names: FACTS,
       ...(keptItems && { idsOf: keptItems }),
       signal: call.signal,
     })
-    call.record.usage = usageOf(facts.found)
+    call.record.usage = family.usageOf(facts.found)
     if (keptItems !== undefined) for (const id of [facts.found.id, ...facts.ids]) noteCreated(call.turn, id)
     return new PassedAnswer({
       status: upstream.status,

@@ -3,8 +3,8 @@ import { expect, test } from 'vitest'
 import { readFields } from './read-fields.ts'
 
 const signal = new AbortController().signal
-const read = (text: string, names = ['id', 'usage']) =>
-  readFields(Buffer.from(text), { names: new Set(names), signal })
+const read = async (text: string) =>
+  (await readFields(Buffer.from(text), { names: new Set(['id', 'usage']), signal })).found
 
 test('fields at the top, of any kind, and nothing below', async () => {
   const answer = { usage: { n: [1, { usage: 2 }] }, x: { id: 3 }, y: [{ id: 4 }], id: 'a"\\\n' }
@@ -23,6 +23,31 @@ test('property: as JSON.parse sees them', async () => {
       expect(await read(text)).toEqual(Object.fromEntries(expected))
     }),
   )
+})
+
+test('ids of the items of one list, and of no other', async () => {
+  const items = [
+    { type: 'x', id: 'a' },
+    { id: 7 },
+    { deep: { id: 'no' } },
+    'b',
+    { id: 'é\\"' },
+    [{ id: 'no' }],
+    {},
+  ]
+  const answer = { id: 'r', input: items, output: items, after: items, usage: { id: 'no' } }
+  const read = (idsOf?: string) =>
+    readFields(Buffer.from(JSON.stringify(answer)), {
+      names: new Set(['id']),
+      signal,
+      ...(idsOf === undefined ? {} : { idsOf }),
+    })
+  expect(await read('output')).toMatchObject({ found: { id: 'r' }, ids: ['a', 'é\\"'] })
+  expect(await read()).toMatchObject({ ids: [] })
+  const many = JSON.stringify({ output: Array.from({ length: 2000 }, (_, at) => ({ id: `${at}` })) })
+  expect(
+    (await readFields(Buffer.from(many), { names: new Set(), idsOf: 'output', signal })).ids,
+  ).toHaveLength(1024)
 })
 
 test('SB-27 what is no JSON object, and nesting over 64, is refused', async () => {

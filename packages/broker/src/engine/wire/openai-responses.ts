@@ -58,7 +58,11 @@ class ResponseStream implements FamilyStream {
 }
 
 /** A response from its beginning; its items once they are complete, also those that only the end lists. */
-function createdBy(type: string, value: JsonObject, response: JsonObject | undefined): Pick<Reading, 'created'> {
+function createdBy(
+  type: string,
+  value: JsonObject,
+  response: JsonObject | undefined,
+): Pick<Reading, 'created'> {
   const items =
     type === 'response.output_item.done'
       ? [value.item]
