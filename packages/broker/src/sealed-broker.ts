@@ -162,7 +162,13 @@ class OpenBroker implements SealedBroker {
     const bound = this.#turns.bind(turn)
     this.#turn = bound
     const { turnId, nonce, scope } = bound
-    return { turnId, nonce, scope, release: () => bound.release(), revoke: () => bound.revoke() }
+    return {
+      turnId,
+      nonce,
+      scope,
+      release: (options) => bound.release(options),
+      revoke: () => bound.revoke(),
+    }
   }
 
   async mcpSpecs({ signal = NEVER }: { readonly signal?: AbortSignal } = {}): Promise<McpSpec[]> {

@@ -10,6 +10,8 @@
  * - `protocol_mismatch`: the worker speaks another protocol version.
  * - `hello_invalid`: the worker's first message was no hello.
  * - `second_hello`: a second hello arrived; the worker must be discarded.
+ * - `worker_busy`: another turn is on the desk of this worker.
+ * - `worker_lost`: the worker gave no sign of life for too long.
  * - `grant_failed`: the hook of a precheck failed, was too slow, or granted what cannot be.
  * - `aborted`: the signal that was passed in fired.
  * - `closed`: the broker was stopped.
@@ -24,6 +26,8 @@ export type BrokerErrorCode =
   | 'protocol_mismatch'
   | 'hello_invalid'
   | 'second_hello'
+  | 'worker_busy'
+  | 'worker_lost'
   | 'grant_failed'
   | 'aborted'
   | 'closed'

@@ -18,6 +18,20 @@ export type {
 } from './body-table/request-table.ts'
 export { rewriteRequest } from './body-table/rewrite-request.ts'
 export { schemaRule } from './body-table/schema-table.ts'
+export {
+  amount,
+  anyText,
+  flag,
+  hosts,
+  listOf,
+  MANY_MESSAGES,
+  MANY_PARTS,
+  MANY_TOOLS,
+  objectOf,
+  orNull,
+  text,
+  word,
+} from './body-table/table-parts.ts'
 export { BodyBudget, type BodyLease, type BodyShare, sharedBodyBudget } from './call/body-budget.ts'
 export { type CallEvent, type CallReason, CallRecord, type CallUsage } from './call/call-event.ts'
 export { type CallSignal, type CallSignalSources, linkCallSignal, raceSignal } from './call/call-signal.ts'
@@ -41,8 +55,24 @@ export {
   UnixListener,
 } from './listener/unix-listener.ts'
 export { handleWebRequest } from './listener/web-adapter.ts'
+export { mcpAnswer } from './mcp/mcp-answer.ts'
+export { McpLinks } from './mcp/mcp-links.ts'
+export { listMcp, type McpListing, specBytes } from './mcp/mcp-listing.ts'
+export type {
+  McpCredential,
+  McpLink,
+  McpOutcome,
+  McpServer,
+  McpTokenGetter,
+  McpTokenScope,
+  McpToolListing,
+  McpUse,
+} from './mcp/mcp-port.ts'
+export { mcpSecret } from './mcp/mcp-secret.ts'
+export { shownTools } from './mcp/tool-specs.ts'
 export { bytesCarry, carriesSecret } from './reflection/scan-json.ts'
 export { STREAM_LIMITS, type StreamLimits } from './stream/event-answer.ts'
+export { compileInput, type InputCheck } from './tool-input.ts'
 export { localSchema, schemaProblem } from './tool-schema.ts'
 export type { Delivery, DeskMessages, DeskWork } from './turn/desk-messages.ts'
 export { type DeskTurn, sealedMessages } from './turn/sealed-messages.ts'
@@ -53,8 +83,21 @@ export {
   type TurnInput,
   type TurnLimits,
 } from './turn/turn-binding.ts'
-export { type DeskOptions, OpenDesk, type WorkerDesk } from './turn/worker-desk.ts'
-export { type GuestDesk, type WorkerRouteOptions, workerRoutes } from './turn/worker-routes.ts'
+export {
+  type DeliverOptions,
+  type DeskOptions,
+  type DeskState,
+  type LastingDesk,
+  OpenDesk,
+  type WorkerDesk,
+} from './turn/worker-desk.ts'
+export {
+  type GuestDesk,
+  lastingWorkerRoutes,
+  readMessage,
+  type WorkerRouteOptions,
+  workerRoutes,
+} from './turn/worker-routes.ts'
 export { type EndpointOrProblem, readEndpoint } from './upstream/endpoint.ts'
 export { readJson } from './upstream/forward.ts'
 export {

@@ -48,6 +48,19 @@ describe('one turn after another, as in Pi mode', () => {
   })
 })
 
+test('W-47 PB-42 a turn that is released gently takes no more calls, and lets those in flight finish', () => {
+  const binding = many()
+  const control = new AbortController()
+  const first = binding.bind(input({ signal: control.signal }))
+  first.release({ abort: false })
+  expect(first.signal.aborted).toBe(false)
+  expect(() => binding.admit(first.nonce)).toThrow(expect.objectContaining({ reason: 'turn_over' }))
+  const second = binding.bind(input({ turnId: 't-2' }))
+  control.abort()
+  expect([first.signal.aborted, second.signal.aborted]).toEqual([true, false])
+  expect(binding.admit(second.nonce)).toBe(second)
+})
+
 describe('SB-12 and SB-13 the budget of a turn', () => {
   test('a refusal for want of a slot spends nothing; an entry that leaves the line has spent', async () => {
     const turn = new TurnBinding({

@@ -18,8 +18,11 @@ export interface BoundTurn {
   readonly nonce: string
   /** The channel and speaker, frozen at bind. */
   readonly scope: SandboxCredentialScope
-  /** Ends the turn: calls in flight are aborted, later ones get 410. Idempotent; never throws. */
-  release(): void
+  /**
+   * Ends the turn: calls in flight are aborted, later ones get 410. With `abort: false`, calls in flight may finish
+   * with the scope that they were admitted under, until the turn's own signal fires (W-47). Idempotent; never throws.
+   */
+  release(options?: { readonly abort?: boolean }): void
   /**
    * Takes back the right to call: calls in flight are aborted, later ones get 403. The turn itself goes on, and
    * its worker may still report. Idempotent; never throws.
@@ -62,6 +65,7 @@ export class Turn implements BoundTurn {
   readonly #outer: AbortSignal
   readonly #onOuter = () => this.release()
   #callsLeft: number
+  #over = false
   #matcher: SecretMatcher | undefined
   readonly #closed = new Set<string>()
   readonly #owned: OwnedIds
@@ -85,7 +89,14 @@ export class Turn implements BoundTurn {
     return this.#control.signal
   }
 
-  release(): void {
+  /** Whether it takes no more calls. */
+  get over(): boolean {
+    return this.#over || this.signal.aborted
+  }
+
+  release({ abort = true }: { readonly abort?: boolean } = {}): void {
+    this.#over = true
+    if (!abort) return
     this.#outer.removeEventListener('abort', this.#onOuter)
     this.#control.abort(new CallRefusal('turn_over'))
   }
@@ -172,7 +183,7 @@ export class TurnBinding {
    * @throws BrokerError `already_bound`, `turn_invalid`; CredentialError `scope_invalid`.
    */
   bind(input: TurnInput): Turn {
-    if (this.#turn !== undefined && (this.#once || !this.#turn.signal.aborted)) {
+    if (this.#turn !== undefined && (this.#once || !this.#turn.over)) {
       throw new BrokerError(
         'already_bound',
         this.#once ? 'This broker had its turn: open another one.' : 'A turn is bound: release it first.',
@@ -198,6 +209,7 @@ export class TurnBinding {
     const free = nonce === undefined && !this.#needsNonce
     if (!free && !sameText(nonce ?? '', turn.nonce)) throw new CallRefusal('nonce_refused')
     if (turn.signal.aborted) throw turn.signal.reason
+    if (turn.over) throw new CallRefusal('turn_over')
     return turn
   }
 

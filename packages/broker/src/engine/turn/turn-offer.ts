@@ -1,4 +1,4 @@
-import { PROTOCOL_VERSION } from '@sandbox/protocol'
+import { type PiProgress, PROTOCOL_VERSION } from '@sandbox/protocol'
 import type { Delivery, DeskWork } from './desk-messages.ts'
 
 /**
@@ -15,14 +15,24 @@ export class TurnOffer<Work extends DeskWork, Outcome> {
   #acknowledged = false
   #resolve: ((outcome: Outcome) => void) | undefined
   #reject: ((error: Error) => void) | undefined
+  readonly #onProgress: ((piece: PiProgress) => void) | undefined
+  #lastSeq = -1
 
-  constructor(turn: Work, deadline: number) {
+  constructor(
+    turn: Work,
+    options: { readonly deadline: number; readonly onProgress?: (piece: PiProgress) => void },
+  ) {
     this.#turn = turn
-    this.#deadline = deadline
+    this.#deadline = options.deadline
+    this.#onProgress = options.onProgress?.bind(options)
     this.outcome = new Promise((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject
     })
+  }
+
+  get turnId(): string {
+    return this.#turn.turnId
   }
 
   /** Fires when the offer is settled, either way. */
@@ -68,6 +78,15 @@ export class TurnOffer<Work extends DeskWork, Outcome> {
     this.#settled.abort()
     this.#resolve?.(outcome)
     return true
+  }
+
+  /** Passes a piece of the answer on, unless a later one came before it. */
+  tell(piece: PiProgress): void {
+    if (piece.seq <= this.#lastSeq) return
+    this.#lastSeq = piece.seq
+    try {
+      this.#onProgress?.(piece)
+    } catch {}
   }
 
   /** Ends the wait. Without effect once settled. */

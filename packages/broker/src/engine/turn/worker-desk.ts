@@ -1,18 +1,20 @@
-import { randomBytes } from 'node:crypto'
-import {
-  isWorkerHello,
-  PROTOCOL_VERSION,
-  protocolMismatch,
-  type SealedOutcome,
-  type WorkerHello,
-  type WorkerWelcome,
-} from '@sandbox/protocol'
+import type { PiProgress, SealedOutcome, WorkerHello, WorkerWelcome } from '@sandbox/protocol'
 import { CallRefusal } from '../call/refusal.ts'
 import { BrokerError } from '../errors.ts'
 import type { Delivery, DeskMessages, DeskWork } from './desk-messages.ts'
 import type { DeskTurn } from './sealed-messages.ts'
-import { sameText } from './turn-binding.ts'
 import { TurnOffer } from './turn-offer.ts'
+import { aborted, WorkerEntry } from './worker-entry.ts'
+import { WorkerPresence } from './worker-presence.ts'
+
+/** How a turn is handed to a worker. */
+export interface DeliverOptions {
+  /** On the clock of `performance.now()`, in milliseconds. */
+  readonly deadline: number
+  readonly signal?: AbortSignal
+  /** Called with pieces of the answer as it grows; some may be missing. A throw is swallowed. */
+  onProgress?(piece: PiProgress): void
+}
 
 /** Where one worker reports, fetches its turn and hands in its result. */
 export interface WorkerDesk<Work extends DeskWork = DeskTurn, Outcome = SealedOutcome> {
@@ -28,14 +30,26 @@ export interface WorkerDesk<Work extends DeskWork = DeskTurn, Outcome = SealedOu
    * `turn_invalid` (nothing was offered), `already_bound` (this desk had its turn), `second_hello`,
    * `aborted`, `closed`.
    */
-  deliver(
-    turn: Work,
-    options: {
-      /** On the clock of `performance.now()`, in milliseconds. */
-      readonly deadline: number
-      readonly signal?: AbortSignal
-    },
-  ): Promise<Outcome>
+  deliver(turn: Work, options: DeliverOptions): Promise<Outcome>
+}
+
+/**
+ * What a worker does now, as far as its host can know. `starting`: it has not asked for a turn yet; `ready`: it
+ * waits for one; `working`: a turn is on the desk; `silent`: no sign of life for too long; `over`: discarded, or the
+ * broker was stopped.
+ */
+export type DeskState = 'starting' | 'ready' | 'working' | 'silent' | 'over'
+
+/** The desk of a worker that lives for many turns, one after another. */
+export interface LastingDesk<Work extends DeskWork, Outcome> extends WorkerDesk<Work, Outcome> {
+  readonly state: DeskState
+  /** Waits until the worker asks for a turn for the first time. Rejects as `hello` does. */
+  ready(signal?: AbortSignal): Promise<void>
+  /**
+   * As {@link WorkerDesk.deliver}, again and again. Rejects with `worker_busy` while another turn is on the desk, and
+   * with `worker_lost` when the worker gives no sign of life for too long.
+   */
+  deliver(turn: Work, options: DeliverOptions): Promise<Outcome>
 }
 
 /** How a desk works. Times in milliseconds. */
@@ -45,27 +59,41 @@ export interface DeskOptions<Work extends DeskWork, Outcome> {
   readonly pollMs: number
   /** How long a delivered turn may stay unacknowledged. */
   readonly leaseMs: number
+  /** For a worker of many turns: how long it may give no sign of life. Omitted = the worker has one turn. */
+  readonly silenceMs?: number
+  /** What the answer to its hello says besides the nonce. Omitted = nothing. */
+  welcome?(): object
   /** Called once when the worker must be discarded. */
   onDiscard(): void
 }
 
 /**
- * The desk of one worker and one turn. Its host side is {@link WorkerDesk}; the other methods are what the worker
- * routes do, and refuse with {@link CallRefusal}.
+ * The desk of one worker, for one turn or for many. Its host side is {@link WorkerDesk} or {@link LastingDesk}; the
+ * other methods are what the worker routes do, and refuse with {@link CallRefusal}.
  */
-export class OpenDesk<Work extends DeskWork, Outcome> implements WorkerDesk<Work, Outcome> {
+export class OpenDesk<Work extends DeskWork, Outcome> implements LastingDesk<Work, Outcome> {
   readonly #options: DeskOptions<Work, Outcome>
-  readonly #nonce = randomBytes(32).toString('hex')
-  readonly #greeters = new Set<() => void>()
-  #hello: WorkerHello | undefined
-  #failure: BrokerError | undefined
+  readonly #entry: WorkerEntry
+  /** Only of a worker that lives for many turns. */
+  readonly #presence: WorkerPresence | undefined
   #offer: TurnOffer<Work, Outcome> | undefined
   #polling = false
   #reading = false
   #wake: (() => void) | undefined
 
   constructor(options: DeskOptions<Work, Outcome>) {
+    const { messages, silenceMs } = options
     this.#options = options
+    this.#presence = silenceMs === undefined ? undefined : new WorkerPresence({ silenceMs })
+    this.#entry = new WorkerEntry({
+      mode: messages.mode,
+      ...(options.welcome === undefined ? {} : { welcome: options.welcome }),
+      onEnd: (failure, discarded) => {
+        this.#offer?.fail(failure)
+        this.#wake?.()
+        if (discarded) options.onDiscard()
+      },
+    })
   }
 
   /** Largest result that may be handed in, in bytes. */
@@ -75,33 +103,40 @@ export class OpenDesk<Work extends DeskWork, Outcome> implements WorkerDesk<Work
 
   /** Why the worker is of no use any more; `undefined` while it is. */
   get failure(): BrokerError | undefined {
-    return this.#failure
+    return this.#entry.failure
   }
 
-  async hello(signal?: AbortSignal): Promise<WorkerHello> {
-    while (this.#failure === undefined && this.#hello === undefined) {
-      if (signal?.aborted) throw aborted(signal)
-      await this.#greeting(signal)
-    }
-    if (this.#hello === undefined || this.#failure !== undefined) throw this.#failure
-    return this.#hello
+  get state(): DeskState {
+    if (this.failure !== undefined) return 'over'
+    if (this.#presence?.polled !== true) return 'starting'
+    if (this.#presence.leftMs <= 0) return 'silent'
+    return this.#offer === undefined || this.#offer.signal.aborted ? 'ready' : 'working'
   }
 
-  async deliver(
-    turn: Work,
-    options: { readonly deadline: number; readonly signal?: AbortSignal },
-  ): Promise<Outcome> {
-    if (this.#failure !== undefined) throw this.#failure
-    if (this.#offer !== undefined) throw new BrokerError('already_bound', 'This worker had its turn.')
+  hello(signal?: AbortSignal): Promise<WorkerHello> {
+    return this.#entry.until(() => this.#entry.greeting, signal)
+  }
+
+  async ready(signal?: AbortSignal): Promise<void> {
+    await this.#entry.until(() => (this.#presence?.polled === true ? true : undefined), signal)
+  }
+
+  async deliver(turn: Work, options: DeliverOptions): Promise<Outcome> {
+    if (this.failure !== undefined) throw this.failure
+    this.#checkFree()
     if (options.signal?.aborted) throw aborted(options.signal)
-    const offer = new TurnOffer<Work, Outcome>(this.#options.messages.checked(turn), options.deadline)
+    const offer = new TurnOffer<Work, Outcome>(this.#options.messages.checked(turn), options)
     this.#offer = offer
     const onAbort = () => offer.fail(aborted(options.signal))
     options.signal?.addEventListener('abort', onAbort)
+    const unwatch = this.#presence?.watch(() => {
+      offer.fail(new BrokerError('worker_lost', 'The worker has given no sign of life for too long.'))
+    })
     this.#wake?.()
     try {
       return await offer.outcome
     } finally {
+      unwatch?.()
       options.signal?.removeEventListener('abort', onAbort)
       this.#wake?.()
     }
@@ -109,47 +144,31 @@ export class OpenDesk<Work extends DeskWork, Outcome> implements WorkerDesk<Work
 
   /** Ends everything: waits on both sides are over. Idempotent. */
   close(): void {
-    this.#end(new BrokerError('closed', 'The broker was stopped.'))
+    this.#entry.close()
   }
 
   /** Whether a hello may still come: before its body is read. A second one discards the worker. */
   expectHello(): void {
-    if (this.#failure !== undefined) throw new CallRefusal('worker_over')
-    if (this.#hello === undefined) return
-    this.#discard(new BrokerError('second_hello', 'A second hello arrived: the worker is discarded.'))
-    throw new CallRefusal('second_hello')
+    this.#entry.expectHello()
   }
 
   /** Takes the worker's first message; `undefined` stands for a body that could not be read. */
   takeHello(body: Record<string, unknown> | undefined): WorkerWelcome {
-    this.expectHello()
-    const version = body?.protocol
-    if (Number.isSafeInteger(version) && version !== PROTOCOL_VERSION) {
-      const protocol = version as number
-      this.#discard(new BrokerError('protocol_mismatch', protocolMismatch(protocol)))
-      throw new CallRefusal('protocol_mismatch', { protocol })
-    }
-    if (!isWorkerHello(body) || body.mode !== this.#options.messages.mode) {
-      this.#discard(new BrokerError('hello_invalid', 'The first message of the worker was no valid hello.'))
-      throw new CallRefusal('hello_invalid')
-    }
-    this.#hello = { protocol: body.protocol, mode: body.mode, posture: body.posture }
-    this.#greet()
-    return { protocol: PROTOCOL_VERSION, workerNonce: this.#nonce }
+    return this.#entry.takeHello(body)
   }
 
-  /** Every worker route but hello: is this the worker, and is it still wanted? */
+  /** Every worker route but hello: is this the worker, and is it still wanted? It is a sign of life. */
   checkNonce(given: string | undefined): void {
-    if (this.#failure !== undefined) throw new CallRefusal('worker_over')
-    if (this.#hello === undefined || !sameText(given ?? '', this.#nonce)) {
-      throw new CallRefusal('worker_refused')
-    }
+    this.#entry.checkNonce(given)
+    this.#presence?.seen()
   }
 
   /** Waits for a turn to hand out. One waiter at a time. */
   async next(signal: AbortSignal): Promise<Work & Delivery> {
     if (this.#polling) throw new CallRefusal('busy')
     this.#polling = true
+    this.#presence?.hold(true)
+    this.#entry.wake()
     const endMs = performance.now() + this.#options.pollMs
     try {
       for (;;) {
@@ -157,13 +176,12 @@ export class OpenDesk<Work extends DeskWork, Outcome> implements WorkerDesk<Work
         if (turn !== undefined) return turn
         const leftMs = endMs - performance.now()
         if (leftMs <= 0) throw new CallRefusal('no_turn')
-        await this.#change(
-          Math.min(leftMs, this.#offer?.leaseLeftMs(this.#options.leaseMs) ?? leftMs),
-          signal,
-        )
+        const lease = this.#openOffer()?.leaseLeftMs(this.#options.leaseMs)
+        await this.#change(Math.min(leftMs, lease ?? leftMs), signal)
       }
     } finally {
       this.#polling = false
+      this.#presence?.hold(false)
     }
   }
 
@@ -171,6 +189,17 @@ export class OpenDesk<Work extends DeskWork, Outcome> implements WorkerDesk<Work
   acknowledge(turnId: unknown): void {
     if (this.#offer?.acknowledge(turnId) !== true) throw new CallRefusal('turn_unknown')
     this.#wake?.()
+  }
+
+  /** Whether a turn is still wanted that the worker says it works on. */
+  isWanted(turnId: unknown): boolean {
+    return this.#offer?.awaitsResult === true && this.#offer.turnId === turnId
+  }
+
+  /** Passes a piece of the answer on. One that comes too late is dropped. */
+  takeProgress(piece: PiProgress): void {
+    if (!this.isWanted(piece.turnId)) throw new CallRefusal('result_refused')
+    this.#offer?.tell(piece)
   }
 
   /** Before a result's body is read. The signal fires when the result is no longer wanted. */
@@ -193,10 +222,23 @@ export class OpenDesk<Work extends DeskWork, Outcome> implements WorkerDesk<Work
     if (this.#offer?.settle(result.turnId, result.result) !== true) throw new CallRefusal('result_refused')
   }
 
+  #checkFree(): void {
+    if (this.#offer === undefined) return
+    if (this.#presence === undefined) throw new BrokerError('already_bound', 'This worker had its turn.')
+    if (!this.#offer.signal.aborted) throw new BrokerError('worker_busy', 'Worker is busy with another turn.')
+  }
+
+  /** The turn on the desk; one that is settled is on the desk no more. */
+  #openOffer(): TurnOffer<Work, Outcome> | undefined {
+    return this.#offer?.signal.aborted ? undefined : this.#offer
+  }
+
   #tryTake(): (Work & Delivery) | undefined {
-    if (this.#failure !== undefined || this.#offer?.signal.aborted) throw new CallRefusal('worker_over')
-    if (this.#offer?.acknowledged) throw new CallRefusal('turn_taken')
-    return this.#offer?.take(this.#options.leaseMs)
+    const isOver = this.#presence === undefined && this.#offer?.signal.aborted === true
+    if (this.failure !== undefined || isOver) throw new CallRefusal('worker_over')
+    const offer = this.#openOffer()
+    if (offer?.acknowledged) throw new CallRefusal('turn_taken')
+    return offer?.take(this.#options.leaseMs)
   }
 
   /** Waits until something changed, the time is over, or the signal fires: then it rejects. */
@@ -215,37 +257,4 @@ export class OpenDesk<Work extends DeskWork, Outcome> implements WorkerDesk<Work
       if (signal.aborted) end()
     })
   }
-
-  #greeting(signal: AbortSignal | undefined): Promise<void> {
-    return new Promise((resolve) => {
-      const end = () => {
-        signal?.removeEventListener('abort', end)
-        this.#greeters.delete(end)
-        resolve()
-      }
-      signal?.addEventListener('abort', end)
-      this.#greeters.add(end)
-    })
-  }
-
-  #greet(): void {
-    for (const wake of [...this.#greeters]) wake()
-  }
-
-  #discard(failure: BrokerError): void {
-    if (this.#end(failure)) this.#options.onDiscard()
-  }
-
-  #end(failure: BrokerError): boolean {
-    if (this.#failure !== undefined) return false
-    this.#failure = failure
-    this.#offer?.fail(failure)
-    this.#greet()
-    this.#wake?.()
-    return true
-  }
-}
-
-function aborted(signal: AbortSignal | undefined): BrokerError {
-  return new BrokerError('aborted', 'The wait was aborted.', { cause: signal?.reason })
 }
