@@ -81,7 +81,7 @@ export async function handleCall(engine: CallEngine, request: BrokerRequest): Pr
     })
     held.leave = await turn.enterCall(signal, route.lane)
     const bytes = await readCall(engine, request, { head, route, record, signal, held })
-    const value = await route.run({ turn, bytes, signal, record })
+    const value = await route.run({ turn, head, bytes, signal, record })
     held.memory?.release()
     signal.throwIfAborted()
     if (value instanceof PassedAnswer) return answer(value, value)

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { readHead } from './request-head.ts'
+import { checkMethod, readHead } from './request-head.ts'
 
 function head(target: string, rawHeaders: readonly string[] = []) {
   return readHead({
@@ -59,4 +59,22 @@ test('names in lower case, values as sent, repeated names noted', () => {
   expect([...found.headers.keys()]).toEqual(['accept', 'content-length', '__proto__'])
   expect([...found.repeated]).toEqual(['accept'])
   expect(found.contentLength).toBe(12)
+})
+
+test('PB-05 a query that is listed passes as it is spelt, and no other', () => {
+  const policy = { method: 'POST', headers: 'any', placeholder: 'x', queries: ['?beta=true'] } as const
+  const check = (target: string) => () => checkMethod(head(target), policy)
+  expect(check('/v1/messages?beta=true')).not.toThrow()
+  expect(check('/v1/messages')).not.toThrow()
+  for (const query of [
+    '?',
+    '?beta=false',
+    '?beta=true&x=1',
+    '?beta=tru%65',
+    '#',
+    '?beta=true#',
+    '#?beta=true',
+  ]) {
+    expect(check(`/v1/messages${query}`)).toThrow(expect.objectContaining({ reason: 'not_found' }))
+  }
 })

@@ -7,8 +7,10 @@ export interface RequestHead {
   readonly method: string
   /** The undecoded path. */
   readonly path: string
-  /** Whether the target had a `?` or a `#`. */
+  /** Whether the target had neither a `?` nor a `#`. */
   readonly bare: boolean
+  /** What follows the path, from its `?` or `#` on, undecoded; empty when there is none. */
+  readonly query: string
   /** Names in lower case. */
   readonly headers: ReadonlyMap<string, string>
   /** Names that came more than once. */
@@ -45,6 +47,7 @@ export function readHead(request: BrokerRequest): RequestHead {
     method: request.method,
     path: end === -1 ? request.target : request.target.slice(0, end),
     bare: end === -1,
+    query: end === -1 ? '' : request.target.slice(end),
     headers,
     repeated,
     contentLength: length === undefined ? undefined : Number(length),
@@ -68,16 +71,19 @@ export interface HeadPolicy {
   /**
    * Names in lower case; any other is refused, and so is a second one of the same name. `any` is for clients that
    * we do not write: unknown headers and credentials are ignored, what concerns the connection is not. Whatever
-   * it says, no header of a guest is forwarded.
+   * it says, no header of a guest is forwarded, but for what a route takes over by a list of its own.
    */
   readonly headers: ReadonlySet<string> | 'any'
   /** The placeholder that the worker holds in place of a credential. */
   readonly placeholder: string
+  /** Queries that may follow the path, as they are spelt: `?beta=true`. Omitted = none. */
+  readonly queries?: readonly string[]
 }
 
-/** SB-06: the method, and no query or fragment. */
+/** SB-06: the method, and no query or fragment but those that are listed. */
 export function checkMethod(head: RequestHead, policy: HeadPolicy): void {
-  if (head.method !== policy.method || !head.bare) throw new CallRefusal('not_found')
+  const admitted = head.bare || policy.queries?.includes(head.query) === true
+  if (head.method !== policy.method || !admitted) throw new CallRefusal('not_found')
 }
 
 /** SB-07: only listed header names, each once. Or any, but for those that are about the connection. */

@@ -10,6 +10,8 @@ import type { HeadPolicy, RequestHead } from './request-head.ts'
 export interface AdmittedCall {
   /** Whose call it is. Held from admission to the end, whatever is bound meanwhile. */
   readonly turn: Turn
+  /** What the checks have seen. No header of it is forwarded but by the route's own list. */
+  readonly head: RequestHead
   /** As the guest sent it; `parseObject` reads it. */
   readonly bytes: Uint8Array
   /** Fires when the turn ends, the guest leaves, or the call's time is over. */

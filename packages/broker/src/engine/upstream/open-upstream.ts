@@ -16,6 +16,8 @@ export interface UpstreamCall {
   readonly body: Uint8Array
   /** Omitted = `application/json`. */
   readonly accept?: string
+  /** Other headers, in lower case. The host's own: none of a guest's is passed here unchecked. Omitted = none. */
+  readonly headers?: Readonly<Record<string, string>>
   /** The only bound in time. When it fires, the connection goes, whatever it was doing. */
   readonly signal: AbortSignal
   /** Called with the status as soon as it is known. */
@@ -61,7 +63,7 @@ export function sharedAgent(): Dispatcher {
 
 /**
  * Posts JSON and answers as soon as the head of the answer is there. Sends `content-type`, `accept`, the
- * credential and nothing else.
+ * credential, the headers of the call, and nothing else.
  * @throws CallRefusal `upstream_network`, `upstream_redirect`, `upstream_invalid` (a coding that is not known).
  * Rejects with the signal's reason when that fires. CredentialError `credential_origin` before anything is sent.
  */
@@ -93,6 +95,7 @@ export async function openUpstream(call: UpstreamCall): Promise<UpstreamAnswer> 
 async function send(call: UpstreamCall): Promise<Dispatcher.ResponseData> {
   const url = new URL(call.url)
   const headers: Record<string, string> = {
+    ...call.headers,
     'content-type': 'application/json',
     accept: call.accept ?? 'application/json',
     'content-length': String(call.body.byteLength),
