@@ -1,20 +1,44 @@
 import { type Edit, editedParts, orderEdits } from '../json/json-edits.ts'
 import { type JsonReader, type Token, token } from '../json/json-reader.ts'
 import { DECODED_BYTES } from './check-scalar.ts'
-import type { ClosedObject, FieldRule, ObjectRule, RequestFacts, RequestHost } from './request-table.ts'
+import type {
+  CompiledField,
+  CompiledObject,
+  CompiledRule,
+  CompiledVariants,
+  Required,
+} from './compiled-table.ts'
+import type { ClosedObject, RequestFacts, RequestHost } from './request-table.ts'
 import { TableProblem } from './table-problem.ts'
 
 /** A field of an object that is being read. Offsets are of its name, of its value, and after it. */
-export interface Member {
+export class Member {
   readonly name: string
   readonly start: number
+  readonly field: CompiledField
+  rule: CompiledRule
   valueStart: number
   end: number
-  kind: Token
+  kind: Token = token.null
   /** Of a string: whether it has escapes. */
-  escaped: boolean
-  rule: FieldRule
-  cut: boolean
+  escaped = false
+  cut = false
+
+  constructor(name: string, start: number, field: CompiledField) {
+    this.name = name
+    this.start = start
+    this.field = field
+    this.rule = field.rule
+    this.valueStart = start
+    this.end = start
+  }
+
+  /** Its value begins; answers what becomes of it. */
+  begin(start: number, kind: Token): CompiledRule {
+    this.valueStart = start
+    this.kind = kind
+    return this.rule
+  }
 }
 
 /** What objects of one walk share. */
@@ -29,15 +53,17 @@ export interface WalkState {
 
 /** An object that is held against its rule: its fields so far, and at its end what is cut and written. */
 export class OpenObject implements ClosedObject {
-  readonly rule: ObjectRule
+  readonly rule: CompiledObject
   readonly members: Member[] = []
   readonly #state: WalkState
   readonly #start: number
   readonly #firstEdit: number
   #added: Map<string, Uint8Array> | undefined
   #end = 0
+  #isCut = false
+  #last: Member | undefined
 
-  constructor(rule: ObjectRule, start: number, state: WalkState) {
+  constructor(rule: CompiledObject, start: number, state: WalkState) {
     this.rule = rule
     this.#state = state
     this.#start = start
@@ -56,15 +82,35 @@ export class OpenObject implements ClosedObject {
     return this.#state.facts
   }
 
+  /** The field that is being read, or was read last. */
+  get last(): Member {
+    return this.#last as Member
+  }
+
+  /** A field begins. */
+  add(name: string, start: number): Member {
+    const { names, others } = this.rule
+    const member = new Member(name, start, names.get(name) ?? others)
+    this.#last = member
+    this.members.push(member)
+    return member
+  }
+
+  /** Cuts a field out. */
+  cut(member: Member): void {
+    member.cut = true
+    this.#isCut = true
+  }
+
   /** Runs the checks of the whole object, then sets `fields`. `end` is the offset after its closing brace. */
   close(end: number, fields?: Readonly<Record<string, unknown>>): void {
     this.#end = end
     const { required, variants, close } = this.rule
-    if (required !== undefined) this.#require(required)
+    if (required.length > 0) this.#require(required)
     if (variants !== undefined) this.#choose(variants)
     close?.(this)
     if (fields !== undefined) for (const [name, value] of Object.entries(fields)) this.set(name, value)
-    if (this.#isTouched()) this.#state.edits.push(...this.#ownEdits())
+    if (this.#isCut || this.#added !== undefined) this.#state.edits.push(...this.#ownEdits())
   }
 
   has(name: string): boolean {
@@ -72,7 +118,10 @@ export class OpenObject implements ClosedObject {
   }
 
   scalar(name: string): string | number | boolean | null | undefined {
-    const member = this.#find(name)
+    return this.#scalarOf(this.#find(name))
+  }
+
+  #scalarOf(member: Member | undefined): string | number | boolean | null | undefined {
     if (member === undefined || member.end - member.valueStart > DECODED_BYTES) return undefined
     const { kind, valueStart, end } = member
     const { reader } = this.#state
@@ -83,7 +132,7 @@ export class OpenObject implements ClosedObject {
   drop(name: string): void {
     const member = this.#find(name)
     if (member === undefined) return
-    member.cut = true
+    this.cut(member)
     this.#state.report(name)
   }
 
@@ -121,27 +170,27 @@ export class OpenObject implements ClosedObject {
     return undefined
   }
 
-  #require(names: readonly string[]): void {
-    for (const name of names) if (!this.has(name)) this.refuse('is missing', name)
+  /** The field of an id, unless it was cut out. */
+  #byId(id: number): Member | undefined {
+    for (const member of this.members) if (member.field.id === id && !member.cut) return member
+    return undefined
   }
 
-  #choose({ by, missing, of }: NonNullable<ObjectRule['variants']>): void {
-    const kind = this.has(by) ? this.scalar(by) : missing
-    const fields = typeof kind === 'string' && Object.hasOwn(of, kind) ? of[kind] : undefined
-    if (fields === undefined) {
-      this.refuse(kind === undefined ? 'is missing' : `is none of ${Object.keys(of).join(', ')}`, by)
-    }
-    this.#require(fields.required)
-    for (const { name, cut } of this.members) {
-      if (cut || name === by || !this.rule.fields.has(name)) continue
-      if (!fields.required.includes(name) && fields.optional?.includes(name) !== true) this.drop(name)
-    }
+  #require(fields: readonly Required[]): void {
+    for (const { id, name } of fields) if (this.#byId(id) === undefined) this.refuse('is missing', name)
   }
 
-  #isTouched(): boolean {
-    if (this.#added !== undefined) return true
-    for (const member of this.members) if (member.cut) return true
-    return false
+  #choose({ by, byId, missing, of }: CompiledVariants): void {
+    const member = this.#byId(byId)
+    const kind = member === undefined ? missing : this.#scalarOf(member)
+    const variant = typeof kind === 'string' ? of.get(kind) : undefined
+    if (variant === undefined) {
+      this.refuse(kind === undefined ? 'is missing' : `is none of ${[...of.keys()].join(', ')}`, by)
+    }
+    this.#require(variant.required)
+    for (const { field, name, cut } of this.members) {
+      if (!cut && field.listed && variant.allowed[field.id] !== 1) this.drop(name)
+    }
   }
 
   /** What is cut and added among the direct fields. A comma goes with each cut field, and comes with each new one. */

@@ -1,10 +1,10 @@
 import type { Edit } from '../json/json-edits.ts'
 import { JsonReader, type Token, token } from '../json/json-reader.ts'
 import { readNumber, scalarProblem, wanted } from './check-scalar.ts'
+import { type CompiledArray, type CompiledRule, compiledObject, compiledRule } from './compiled-table.ts'
 import { type Member, OpenObject, type WalkState } from './open-object.ts'
 import type {
-  ArrayRule,
-  FieldRule,
+  HostRule,
   HostValue,
   RequestFacts,
   RequestHost,
@@ -15,14 +15,19 @@ import { TableProblem } from './table-problem.ts'
 
 /** Most spans that one request may need cut or written: sorting them is done in one piece. */
 const MAX_EDITS = 65_536
+const KEEP = compiledRule('keep')
 const MAX_DROPPED = 32
 const MAX_NAME_CHARS = 64
 const MAX_DROPPED_CHARS = 128
 
 /** An array that is held against its rule. */
-interface OpenArray {
-  readonly rule: ArrayRule
-  items: number
+class OpenArray {
+  readonly rule: CompiledArray
+  items = 0
+
+  constructor(rule: CompiledArray) {
+    this.rule = rule
+  }
 }
 
 /** Holds a body against a table, piece by piece, in one pass. */
@@ -32,16 +37,19 @@ export class TableWalk {
   readonly facts: { -readonly [K in keyof RequestFacts]?: RequestFacts[K] } = {}
   readonly dropped = new Set<string>()
   readonly #host: RequestHost
-  readonly #body: ValueRule
+  readonly #body: CompiledRule
   readonly #state: WalkState
   readonly #open: (OpenObject | OpenArray)[] = []
+  /** The innermost of them, when it is an object or when it is an array. */
+  #object: OpenObject | undefined
+  #array: OpenArray | undefined
   /** Containers that are open below a value which is not looked into. */
   #skipped = 0
 
   constructor(bytes: Uint8Array, table: RequestTable, host: RequestHost) {
     this.reader = new JsonReader(bytes)
     this.#host = host
-    this.#body = { object: table.body }
+    this.#body = compiledObject(table.body)
     const { edits, facts } = this
     this.#state = { reader: this.reader, host, edits, facts, report: (name) => this.#report(name) }
   }
@@ -55,7 +63,7 @@ export class TableWalk {
       if (found === token.more) return true
       if (found === token.done) return false
       if (this.#skipped > 0) this.#skip(found)
-      else if (found === token.key) this.#name(reader.name)
+      else if (found === token.key) this.#name()
       else if (found === token.objectEnd || found === token.arrayEnd) this.#close()
       else this.#value(found)
     }
@@ -78,67 +86,72 @@ export class TableWalk {
     else if ((found === token.objectEnd || found === token.arrayEnd) && --this.#skipped === 0) this.#ended()
   }
 
-  #name(name: string): void {
-    const open = this.#open.at(-1) as OpenObject
-    const { fields, others = 'drop' } = open.rule
-    const rule = fields.get(name) ?? others
-    const kept = rule === 'drop' && this.#isAllowed(name)
-    const { start } = this.reader
-    const member: Member = {
-      name,
-      start,
-      valueStart: start,
-      end: start,
-      kind: token.null,
-      escaped: false,
-      rule: kept ? 'keep' : rule,
-      cut: false,
-    }
-    open.members.push(member)
-    if (member.rule === 'drop') this.#drop(member)
+  #name(): void {
+    const open = this.#object as OpenObject
+    const { name, start } = this.reader
+    const member = open.add(name, start)
+    if (!member.rule.drops) return
+    if (this.#isAllowed(name)) member.rule = KEEP
+    else this.#drop(open, member)
   }
 
   #value(found: Token): void {
     const { reader } = this
-    const open = this.#open.at(-1)
-    const container = found === token.objectStart || found === token.arrayStart
-    const rule = this.#rule(open, found)
-    if (typeof rule === 'object' && rule.set === undefined && rule.cap === undefined) {
-      const inner = container ? (found === token.objectStart ? rule.object : rule.array) : undefined
-      if (inner !== undefined) {
-        this.#open.push(
-          'fields' in inner ? new OpenObject(inner, reader.start, this.#state) : { rule: inner, items: 0 },
-        )
-        return
-      }
-      const problem = container ? wanted(rule) : scalarProblem(reader, found, rule, this.#host)
-      if (problem !== undefined) this.#unwanted(open, rule, problem)
+    const object = this.#object
+    const rule = object === undefined ? this.#itemRule() : object.last.begin(reader.start, found)
+    if (found === token.objectStart || found === token.arrayStart) {
+      if (rule.checks && this.#enter(rule, found)) return
+      this.#skipped = 1
+      return
     }
-    if (container) this.#skipped = 1
-    else this.#ended()
+    if (rule.checks && ((rule.passes >> found) & 1) === 0) {
+      // The offsets of a string are those of its quotes.
+      const passes = found === token.string && reader.end - reader.start - 2 <= rule.stringBytes
+      if (!passes) this.#checkScalar(found, rule.source as ValueRule)
+    }
+    this.#ended()
   }
 
-  /** The rule of the value that begins. */
-  #rule(open: OpenObject | OpenArray | undefined, found: Token): FieldRule {
-    if (open === undefined) return this.#body
-    if (open instanceof OpenObject) {
-      const member = open.members.at(-1) as Member
-      member.valueStart = this.reader.start
-      member.kind = found
-      return member.rule
+  /** Opens an object or array that has a rule of its own. */
+  #enter(rule: CompiledRule, found: Token): boolean {
+    const { object, array } = rule
+    if (found === token.objectStart && object !== undefined) {
+      this.#push(new OpenObject(object, this.reader.start, this.#state), undefined)
+      return true
     }
-    open.items++
-    if (open.items > open.rule.max)
-      throw new TableProblem(`is beyond the ${open.rule.max} entries that are allowed`)
-    return open.rule.items
+    if (found === token.arrayStart && array !== undefined) {
+      this.#push(undefined, new OpenArray(array))
+      return true
+    }
+    const source = rule.source as ValueRule
+    this.#unwanted(source, wanted(source))
+    return false
   }
 
-  #unwanted(open: OpenObject | OpenArray | undefined, rule: ValueRule, problem: string): void {
-    if (rule.otherwise !== 'drop' || !(open instanceof OpenObject)) {
-      throw new TableProblem(rule.problem ?? problem)
-    }
-    const member = open.members.at(-1) as Member
-    if (!this.#isAllowed(member.name)) this.#drop(member)
+  #push(object: OpenObject | undefined, array: OpenArray | undefined): void {
+    this.#object = object
+    this.#array = array
+    this.#open.push((object ?? array) as OpenObject | OpenArray)
+  }
+
+  #itemRule(): CompiledRule {
+    const array = this.#array
+    if (array === undefined) return this.#body
+    array.items++
+    const { max, items } = array.rule
+    if (array.items > max) throw new TableProblem(`is beyond the ${max} entries that are allowed`)
+    return items
+  }
+
+  #checkScalar(found: Token, rule: ValueRule): void {
+    const problem = scalarProblem(this.reader, found, rule, this.#host)
+    if (problem !== undefined) this.#unwanted(rule, problem)
+  }
+
+  #unwanted(rule: ValueRule, problem: string): void {
+    const open = this.#object
+    if (rule.otherwise !== 'drop' || open === undefined) throw new TableProblem(rule.problem ?? problem)
+    if (!this.#isAllowed(open.last.name)) this.#drop(open, open.last)
   }
 
   /** Whether the operator lets a field pass that would be dropped. */
@@ -146,40 +159,38 @@ export class TableWalk {
     return this.#host.allowFields?.has(this.#dotted(name)) === true
   }
 
-  #drop(member: Member): void {
-    member.cut = true
+  #drop(open: OpenObject, member: Member): void {
+    open.cut(member)
     this.#report(member.name)
     this.#bound()
   }
 
   #close(): void {
-    const open = this.#open.at(-1)
-    if (open instanceof OpenObject) {
-      if (this.#open.length === 1) this.#closeBody(open)
-      else open.close(this.reader.end)
+    const object = this.#object
+    if (object !== undefined) {
+      // What the operator sets goes over everything.
+      object.close(this.reader.end, this.#open.length === 1 ? this.#host.setFields : undefined)
       this.#bound()
     }
     this.#open.pop()
+    const open = this.#open[this.#open.length - 1]
+    this.#object = open instanceof OpenObject ? open : undefined
+    this.#array = open instanceof OpenArray ? open : undefined
     this.#ended()
-  }
-
-  /** What the operator sets goes over everything. */
-  #closeBody(body: OpenObject): void {
-    body.close(this.reader.end, this.#host.setFields)
   }
 
   /** A value has ended: what is written over it can be. */
   #ended(): void {
-    const open = this.#open.at(-1)
-    if (!(open instanceof OpenObject)) return
-    const member = open.members.at(-1) as Member
-    const { rule } = member
+    const open = this.#object
+    if (open === undefined) return
+    const member = open.last
+    const { host, source } = member.rule
     member.end = this.reader.end
     member.escaped = this.reader.escaped
-    if (typeof rule !== 'object') return
-    if (rule.set !== undefined) open.write(member, this.#hostValue(rule.set))
-    else if (rule.cap !== undefined && !this.#isWithin(member, this.#host[rule.cap]))
-      open.write(member, this.#hostValue(rule.cap))
+    if (host === undefined) return
+    if ((source as HostRule).cap === undefined || !this.#isWithin(member, this.#host[host])) {
+      open.write(member, this.#hostValue(host))
+    }
   }
 
   #isWithin(member: Member, cap: unknown): boolean {

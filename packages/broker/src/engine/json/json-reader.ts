@@ -60,8 +60,9 @@ export class JsonReader {
   readonly #runs: StringRuns
   readonly #names = new OpenNames()
   readonly #strings: ShortStrings
-  /** Per open container: whether it is an object. */
+  /** Per open container: whether what it stands in is an object. */
   readonly #objects: boolean[] = []
+  #inObject = false
   #expect: Expect = expect.value
   /** Of the string that is being read. */
   #isName = false
@@ -89,24 +90,29 @@ export class JsonReader {
   /** Reads the next token. After `more`, {@link allow} more and call again. */
   next(): Token {
     if (this.#expect === expect.string) return this.#string()
-    const byte = this.#skipSpace()
-    if (byte === -1) return this.#until < this.bytes.length ? token.more : this.#done()
-    switch (this.#expect) {
-      case expect.value:
-        return this.#value(byte)
-      case expect.valueOrEnd:
-        return byte === 0x5d ? this.#close(token.arrayEnd) : this.#value(byte)
-      case expect.key:
-        return this.#key(byte)
-      case expect.keyOrEnd:
-        return byte === 0x7d ? this.#close(token.objectEnd) : this.#key(byte)
-      case expect.colon:
-        if (byte !== 0x3a) throw this.#problem('a field has no colon')
-        return this.#skip(expect.value)
-      case expect.commaOrEnd:
-        return this.#commaOrEnd(byte)
-      default:
-        throw this.#problem('something follows the JSON text')
+    for (;;) {
+      const byte = this.#skipSpace()
+      if (byte === -1) return this.#until < this.bytes.length ? token.more : this.#done()
+      switch (this.#expect) {
+        case expect.value:
+          return this.#value(byte)
+        case expect.commaOrEnd:
+          if (byte !== 0x2c) return this.#closeAs(byte)
+          this.#skip(this.#inObject ? expect.key : expect.value)
+          break
+        case expect.key:
+          return this.#key(byte)
+        case expect.colon:
+          if (byte !== 0x3a) throw this.#problem('a field has no colon')
+          this.#skip(expect.value)
+          break
+        case expect.keyOrEnd:
+          return byte === 0x7d ? this.#close(token.objectEnd) : this.#key(byte)
+        case expect.valueOrEnd:
+          return byte === 0x5d ? this.#close(token.arrayEnd) : this.#value(byte)
+        default:
+          throw this.#problem('something follows the JSON text')
+      }
     }
   }
 
@@ -134,18 +140,16 @@ export class JsonReader {
     return token.done
   }
 
-  #commaOrEnd(byte: number): Token {
-    const inObject = this.#objects[this.#objects.length - 1] === true
-    if (byte === 0x2c) return this.#skip(inObject ? expect.key : expect.value)
-    if (byte === (inObject ? 0x7d : 0x5d)) return this.#close(inObject ? token.objectEnd : token.arrayEnd)
-    throw this.#problem('a comma or a closing bracket is missing')
-  }
-
   /** Goes over a comma or colon. */
-  #skip(then: Expect): Token {
+  #skip(then: Expect): void {
     this.#at++
     this.#expect = then
-    return this.next()
+  }
+
+  #closeAs(byte: number): Token {
+    if (byte !== (this.#inObject ? 0x7d : 0x5d))
+      throw this.#problem('a comma or a closing bracket is missing')
+    return this.#close(this.#inObject ? token.objectEnd : token.arrayEnd)
   }
 
   #value(byte: number): Token {
@@ -213,7 +217,8 @@ export class JsonReader {
   #open(isObject: boolean): Token {
     if (this.#objects.length >= limits.JSON_DEPTH)
       throw this.#problem(`the JSON is nested deeper than ${limits.JSON_DEPTH} levels`)
-    this.#objects.push(isObject)
+    this.#objects.push(this.#inObject)
+    this.#inObject = isObject
     if (isObject) this.#names.open()
     this.end = ++this.#at
     this.#expect = isObject ? expect.keyOrEnd : expect.valueOrEnd
@@ -221,7 +226,7 @@ export class JsonReader {
   }
 
   #close(found: Token): Token {
-    this.#objects.pop()
+    this.#inObject = this.#objects.pop() as boolean
     if (found === token.objectEnd) this.#names.close()
     this.start = this.#at
     this.end = ++this.#at
