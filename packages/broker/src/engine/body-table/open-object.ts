@@ -41,6 +41,9 @@ export class Member {
   }
 }
 
+/** Values beyond this are not built, in bytes of JSON. */
+const VALUE_BYTES = 64 * 1024
+
 /** What objects of one walk share. */
 export interface WalkState {
   readonly reader: JsonReader
@@ -127,6 +130,19 @@ export class OpenObject implements ClosedObject {
     const { reader } = this.#state
     if (kind === token.string) return reader.text(valueStart, end, member.escaped)
     return kind >= token.number ? JSON.parse(reader.bytes.toString('latin1', valueStart, end)) : undefined
+  }
+
+  value(name: string): unknown {
+    const member = this.#find(name)
+    if (member === undefined || member.end - member.valueStart > VALUE_BYTES) return undefined
+    const span = { start: member.valueStart, end: member.end }
+    const { reader, edits } = this.#state
+    const own = edits
+      .slice(this.#firstEdit)
+      .filter(({ start, end }) => start >= span.start && end <= span.end)
+    return JSON.parse(
+      Buffer.concat([...editedParts(reader.bytes, orderEdits(own), span)]).toString(),
+    ) as unknown
   }
 
   drop(name: string): void {

@@ -134,6 +134,8 @@ export interface ClosedObject {
   has(name: string): boolean
   /** The value that the guest sent, when it is a scalar of at most 4 KiB. */
   scalar(name: string): string | number | boolean | null | undefined
+  /** The field's JSON value as it stands now, when it was sent in at most 64 KiB. */
+  value(name: string): unknown
   /** Cuts the field out and reports it. */
   drop(name: string): void
   /** Writes a JSON value over the field, or adds the field. Reported when the guest had sent another value. */

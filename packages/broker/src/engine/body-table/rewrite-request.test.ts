@@ -323,6 +323,35 @@ describe('kinds of one object', () => {
   })
 })
 
+describe('a check of the whole object', () => {
+  it('sees a field as it stands, what was cut and written in it included, and can write over it', async () => {
+    const seen: unknown[] = []
+    const table = tableOf(
+      {
+        inner: objectOf({ keep: 'keep', drop: 'drop', model: { set: 'model' } }),
+        other: 'keep',
+        gone: 'drop',
+      },
+      {
+        close: (object) => {
+          for (const name of ['inner', 'other', 'gone', 'missing']) seen.push(object.value(name))
+          object.set('inner', { seen: true })
+        },
+      },
+    )
+    const sent = '{"inner":{"keep":[1,"é"],"drop":2,"model":"x"},"other":[null],"gone":1}'
+    expect((await accepted(sent, table)).text).toBe('{"inner":{"seen":true},"other":[null]}')
+    expect(seen).toEqual([{ keep: [1, 'é'], model: 'host-model' }, [null], undefined, undefined])
+  })
+  it('does not build what is large', async () => {
+    const seen: unknown[] = []
+    const table = tableOf({ a: 'keep' }, { close: (object) => void seen.push(object.value('a')) })
+    await accepted(`{"a":"${'x'.repeat(65_534)}"}`, table)
+    await accepted(`{"a":"${'x'.repeat(65_535)}"}`, table)
+    expect(seen).toEqual(['x'.repeat(65_534), undefined])
+  })
+})
+
 describe('large bodies', () => {
   const text = `{"keep":"${'x'.repeat(8 << 20)}","other":[${'{"a":[1,2]},'.repeat(700_000)}0],"drop":1}`
 

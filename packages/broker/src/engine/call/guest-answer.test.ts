@@ -56,3 +56,10 @@ test('CS-10 and SB-30 a cause stays on the host', () => {
   const answer = refusalAnswer(new CallRefusal('internal', { cause: new TypeError('detail of the host') }))
   expect(new TextDecoder().decode(answer.body)).not.toContain('detail')
 })
+
+test('PB-22 words that clients match on stand in place of ours', () => {
+  const answer = refusalAnswer(
+    new CallRefusal('input_refused', { wording: 'messages.0: no', problem: 'hidden' }),
+  )
+  expect(decode(answer.body)).toEqual({ code: 'input_refused', message: 'messages.0: no' })
+})

@@ -140,6 +140,7 @@ export function jsonBytes(value: unknown): Uint8Array {
 
 function messageOf(refusal: CallRefusal): string {
   const { message } = REFUSALS[refusal.reason]
+  if (refusal.wording !== undefined) return refusal.wording
   if (refusal.reason === 'protocol_mismatch') return protocolMismatch(refusal.protocol ?? 'unknown')
   if (refusal.problem !== undefined) return `${message} ${refusal.problem}`
   return refusal.limitBytes === undefined

@@ -8,6 +8,11 @@ export interface RefusalDetail extends ErrorOptions {
   readonly protocol?: number
   /** What is wrong with the input, in our words and without a value of it, for `input_refused`. */
   readonly problem?: string
+  /**
+   * The whole text for the guest, in place of ours: where clients of a family look for words of their API. It holds
+   * nothing but our words, places in the input and short names from it.
+   */
+  readonly wording?: string
   /** The limit in bytes, for `body_too_large`. */
   readonly limitBytes?: number
 }
@@ -19,6 +24,7 @@ export class CallRefusal extends Error {
   readonly retry: boolean | undefined
   readonly protocol: number | undefined
   readonly problem: string | undefined
+  readonly wording: string | undefined
   readonly limitBytes: number | undefined
 
   constructor(reason: Exclude<CallReason, 'ok'>, detail: RefusalDetail = {}) {
@@ -27,6 +33,7 @@ export class CallRefusal extends Error {
     this.retry = detail.retry
     this.protocol = detail.protocol
     this.problem = detail.problem
+    this.wording = detail.wording
     this.limitBytes = detail.limitBytes
   }
 }
