@@ -2,10 +2,11 @@
 # Starts or stops a private Docker engine of its own: no bridge, no iptables, nothing shared with another engine.
 #   scripts/engine.sh start DIR [GROUP]   prints the socket's path on its last line
 #   scripts/engine.sh stop DIR
+# Where gVisor is installed (runsc), the engine knows it as the runtime "runsc".
 # DIR must be short: containerd's socket lives below it, and a Unix socket path has at most 107 bytes.
 set -euo pipefail
 
-usage() { sed -n '2,5p' "$0" | cut -c3- >&2; exit 2; }
+usage() { sed -n '2,6p' "$0" | cut -c3- >&2; exit 2; }
 [ $# -ge 2 ] || usage
 verb=$1 dir=$2 group=${3:-root}
 
@@ -20,12 +21,23 @@ fi
 
 answers() { curl -fsS --max-time 2 --unix-socket "$dir/docker.sock" http://engine/_ping >/dev/null 2>&1; }
 
+# A sandbox of gVisor has no network of its own making, and may open Unix sockets that are mounted into it. ptrace is
+# the platform that every machine has.
+config() {
+  local runsc; runsc=$(command -v runsc) || { echo '{}'; return; }
+  local uds=--host-uds=open
+  # Older releases have another word for it.
+  case "$("$runsc" flags 2>&1)" in *' -host-uds '*) ;; *) uds=--fsgofer-host-uds ;; esac
+  printf '{"runtimes":{"runsc":{"path":"%s","runtimeArgs":["--network=none","--platform=ptrace","%s"]}}}\n' "$runsc" "$uds"
+}
+
 start() {
   if answers; then echo "$dir/docker.sock"; return; fi
   command -v dockerd >/dev/null || { echo 'engine: dockerd is missing: apt-get install -y --no-install-recommends docker.io' >&2; exit 1; }
   mkdir -p "$dir"
   chmod 711 "$dir"
-  setsid dockerd -H "unix://$dir/docker.sock" --data-root "$dir/data" --exec-root "$dir/exec" \
+  config >"$dir/daemon.json"
+  setsid dockerd --config-file "$dir/daemon.json" -H "unix://$dir/docker.sock" --data-root "$dir/data" --exec-root "$dir/exec" \
     --pidfile "$dir/docker.pid" --bridge none --iptables=false --ip-forward=false \
     --shutdown-timeout 3 --group "$group" >"$dir/dockerd.log" 2>&1 </dev/null &
   for _ in $(seq 1 150); do

@@ -40,9 +40,9 @@ export function resolveDockerOptions(options: DockerDriverOptions): ResolvedDock
     installId: checkedInstallId(options.installId),
     user: checkedUser(options.user),
     engineSocket: checkedSocket(options.engineSocket),
-    limits: resolveLimits(options.limits, options.runtime === 'runsc' ? GVISOR_PIDS : undefined),
+    limits: limitsFor(options.runtime, options.limits),
     network: checkedNetwork(options.network),
-    runtime: checkedRuntime(options.runtime),
+    runtime: options.runtime === undefined ? undefined : checkedRuntime(options.runtime),
     scrub: options.scrub ? (text) => options.scrub?.(text) ?? '' : (text) => text,
   }
 }
@@ -52,11 +52,15 @@ function checkedNetwork(network: WorkerNetwork = 'none'): WorkerNetwork {
   return network
 }
 
-function checkedRuntime(runtime: WorkerRuntime | undefined): WorkerRuntime | undefined {
-  if (runtime !== undefined && !['runc', 'runsc', 'kata'].includes(runtime)) {
-    invalid('runtime', 'has to be "runc", "runsc" or "kata"')
-  }
-  return runtime
+/** Checks the name of a runtime. */
+export function checkedRuntime(runtime: string, field = 'runtime'): WorkerRuntime {
+  if (runtime === 'runc' || runtime === 'runsc' || runtime === 'kata') return runtime
+  return invalid(field, 'has to be "runc", "runsc" or "kata"')
+}
+
+/** The limits of a worker of this runtime: {@link resolveLimits}, with room for the runtime's own threads. */
+export function limitsFor(runtime: WorkerRuntime | undefined, limits: WorkerLimits = {}): ResolvedLimits {
+  return resolveLimits(limits, runtime === 'runsc' ? GVISOR_PIDS : undefined)
 }
 
 /** Checks an install id. */

@@ -23,6 +23,7 @@ build
 doctor
   --image NAME       the worker image to try                   (default: ${DEFAULT_TAG})
   --user UID:GID     account of the worker, never 0            (default: yours; 64200:64200 if you are root)
+  --engine-runtime NAME  runc, runsc (gVisor) or kata          (default: the engine's own)
 run  --image NAME --run-dir DIR [options] -- PROGRAM [ARGUMENT...]
   --image NAME       an image that the engine has; nothing is pulled
   --run-dir DIR      your directory with the socket to talk through; read-only at /run/sandbox
@@ -58,6 +59,7 @@ const OPTIONS = {
   install: { type: 'string' },
   socket: { type: 'string' },
   user: { type: 'string' },
+  'engine-runtime': { type: 'string' },
   'run-dir': { type: 'string' },
   workspace: { type: 'string' },
   timeout: { type: 'string' },
@@ -70,7 +72,7 @@ const OPTIONS = {
 /** Which options a command takes, besides `--socket` and `--json`. */
 const TAKES = {
   build: ['tag', 'runtime', 'bundle'],
-  doctor: ['image', 'user'],
+  doctor: ['image', 'user', 'engine-runtime'],
   run: ['image', 'run-dir', 'workspace', 'timeout', 'memory', 'pids', 'user', 'install'],
   ps: ['install'],
   sweep: ['install'],

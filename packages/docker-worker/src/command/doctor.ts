@@ -6,10 +6,10 @@ import { connectEngine, type Engine, type EngineInfo } from '../host/container/d
 import { exitFailure } from '../host/container/exit-failure.ts'
 import { createDockerDriver } from '../host/docker-driver.ts'
 import type { Worker } from '../host/driver.ts'
-import { type EngineFinding, engineFindings, imageFindings } from '../host/engine-check.ts'
+import { type EngineFinding, engineFindings, imageFindings, runtimeFinding } from '../host/engine-check.ts'
 import { hostNamespaces, type SealedCheck, sealedChecks } from '../host/self-test.ts'
-import type { WorkerUser } from '../options.ts'
-import { resolveLimits } from '../resolve-options.ts'
+import type { WorkerRuntime, WorkerUser } from '../options.ts'
+import { limitsFor } from '../resolve-options.ts'
 import { listenForHello } from './hello-listener.ts'
 
 /** One thing that was looked at. */
@@ -31,6 +31,8 @@ export interface DoctorRequest {
   readonly socket: string
   readonly image: string
   readonly user: WorkerUser
+  /** Whose walls are tried. Absent for the engine's own. */
+  readonly runtime?: WorkerRuntime
   readonly signal: AbortSignal
   progress(line: string): void
 }
@@ -47,6 +49,7 @@ const ENGINE_ROWS: Readonly<Record<string, readonly [cis: string, expected: stri
   limits: ['5.11 5.12 5.29', 'memory, swap, processes and CPU limited'],
   image: ['', 'on the engine'],
   protocol: ['', `protocol ${PROTOCOL_VERSION}`],
+  runtime: ['', 'the engine knows the runtime'],
   content: ['4.10', 'a known runtime, nothing of its own'],
 }
 
@@ -72,6 +75,7 @@ export async function doctor(request: DoctorRequest): Promise<readonly DoctorRow
     ...engineFindings(info).map(engineRow),
     appArmorRow(info),
     runtimesRow(info),
+    ...(request.runtime === undefined ? [] : [engineRow(runtimeFinding(info, request.runtime))]),
     ...imageFindings(image, await engine.image(image)).map(engineRow),
   ]
   if (rows.every(({ ok }) => ok)) rows.push(...(await tryWorker(request)))
@@ -99,13 +103,14 @@ function runtimesRow({ runtimes }: EngineInfo): DoctorRow {
 }
 
 async function tryWorker(request: DoctorRequest): Promise<readonly DoctorRow[]> {
-  const { socket, image, user, signal, progress } = request
+  const { socket, image, user, runtime, signal, progress } = request
   await using place = await listenForHello(user)
   await using driver = createDockerDriver({
     image,
     user,
     engineSocket: socket,
     installId: `sandbox-doctor-${randomBytes(6).toString('hex')}`,
+    ...(runtime === undefined ? {} : { runtime }),
   })
   progress(`starting a worker of ${image}`)
   try {
@@ -119,7 +124,7 @@ async function tryWorker(request: DoctorRequest): Promise<readonly DoctorRow[]> 
       },
       signal,
     )
-    return helloRows(await helloOf(worker, place.hello, signal), user)
+    return helloRows(await helloOf(worker, place.hello, signal), request)
   } catch (error) {
     if (!DriverError.isInstance(error) || error.code === 'aborted' || error.code === 'remove_failed')
       throw error
@@ -157,7 +162,7 @@ async function helloOf(
   }
 }
 
-function helloRows(hello: WorkerHello, user: WorkerUser): readonly DoctorRow[] {
+function helloRows(hello: WorkerHello, { user, runtime }: DoctorRequest): readonly DoctorRow[] {
   const same = hello.protocol === PROTOCOL_VERSION
   const worker: DoctorRow = {
     id: 'worker',
@@ -167,7 +172,8 @@ function helloRows(hello: WorkerHello, user: WorkerUser): readonly DoctorRow[] {
     found: `${hello.posture.runtime}, protocol ${hello.protocol}`,
     ...(same ? {} : { code: 'image_protocol', mend: protocolMismatch(hello.protocol) }),
   }
-  const profile = { user, limits: resolveLimits(), hostNamespaces: hostNamespaces() }
+  const own = runtime === undefined ? {} : { runtime }
+  const profile = { user, limits: limitsFor(runtime), hostNamespaces: hostNamespaces(), ...own }
   return [worker, ...sealedChecks(hello.posture, profile).map(wallRow)]
 }
 

@@ -36,6 +36,7 @@ describe('sandbox-worker', () => {
     [['sweep'], 'sweep needs --install ID.'],
     [['sweep', '--install', 'a b'], 'installId has to be'],
     [['doctor', '--socket', 'relative'], '--socket has to be an absolute path'],
+    [['doctor', '--engine-runtime', 'sysbox'], '--engine-runtime has to be "runc", "runsc" or "kata"'],
     [['build', '--fly'], '--fly'],
   ])('%j is wrong usage: exit code 2', async (args, problem) => {
     await using engine = await scriptedEngine(() => undefined)

@@ -1,7 +1,7 @@
 import { DriverError } from '../errors.ts'
 import { engineSocketPath } from '../host/container/engine-socket.ts'
 import { buildImage, DEFAULT_TAG } from '../host/image/build-image.ts'
-import { checkedPath } from '../resolve-options.ts'
+import { checkedPath, checkedRuntime } from '../resolve-options.ts'
 import { type CommandLine, type CommandValues, HELP, readCommandLine } from './arguments.ts'
 import { doctor } from './doctor.ts'
 import type { CommandPorts } from './ports.ts'
@@ -71,12 +71,14 @@ async function build(values: CommandValues, engineSocket: string, ports: Command
 }
 
 async function showDoctor(values: CommandValues, socket: string, ports: CommandPorts): Promise<number> {
+  const runtime = values['engine-runtime']
   const rows = await doctor({
     socket,
     image: values.image ?? DEFAULT_TAG,
     user: namedUser(values.user),
     signal: ports.signal,
     progress: ports.progress,
+    ...(runtime === undefined ? {} : { runtime: checkedRuntime(runtime, '--engine-runtime') }),
   })
   const ok = rows.every((row) => row.ok)
   if (values.json) ports.out(JSON.stringify({ ok, findings: rows }))

@@ -52,15 +52,6 @@ test('T65 a worker inside its walls differs in nothing', () => {
   expect(sealedDifferences(GOOD, PROFILE)).toEqual([])
 })
 
-test('gVisor shows no filter inside; every other wall is compared all the same', () => {
-  const gvisor = { ...PROFILE, runtime: 'runsc' as const }
-  expect(sealedDifferences({ ...GOOD, seccomp: 0 }, gvisor)).toEqual([])
-  expect(sealedDifferences({ ...GOOD, seccomp: 0 }, { ...PROFILE, runtime: 'kata' })).toHaveLength(1)
-  expect(
-    sealedDifferences({ ...GOOD, seccomp: 0, routes: ['eth0'], noNewPrivs: false }, gvisor),
-  ).toHaveLength(2)
-})
-
 const without = (target: string) => GOOD.mounts.filter((entry) => entry.target !== target)
 
 test.each<[string, Partial<Posture>, string]>([
@@ -143,13 +134,46 @@ test('T65 a guest of an older build, which reports neither limits nor sockets, i
   for (const sentence of found) expect(sentence).toContain('"sandbox-worker build"')
 })
 
-test('gVisor keeps no control group inside; its process limits count all the same', () => {
-  const gvisor = { ...PROFILE, runtime: 'runsc' as const }
-  const none = { memoryBytes: null, swapBytes: null, cpus: null, pids: null }
-  expect(sealedDifferences({ ...GOOD, limits: { ...LIMITS, ...none } }, gvisor)).toEqual([])
-  expect(sealedDifferences({ ...GOOD, limits: { ...LIMITS, ...none, openFiles: 257 } }, gvisor)).toHaveLength(
-    1,
-  )
+/** What a worker reports from inside gVisor, release 20221219. */
+const IN_GVISOR: Posture = {
+  ...GOOD,
+  capabilities: { ...GOOD.capabilities, ambient: 'f'.repeat(16) },
+  noNewPrivs: false,
+  seccomp: 0,
+  namespaces: ['net:[157]', 'pid:[158]', 'user:[159]'],
+  mounts: GOOD.mounts.map((one) => (one.target === '/tmp' ? { ...one, options: 'rw,noexec' } : one)),
+  limits: {
+    memoryBytes: null,
+    swapBytes: null,
+    cpus: null,
+    pids: null,
+    openFiles: null,
+    fileBytes: null,
+    coreBytes: null,
+    tmpBytes: 64 * 2 ** 20,
+  },
+}
+
+test('gVisor does not show every wall: that is no difference in gVisor, and nowhere else', () => {
+  expect(sealedDifferences(IN_GVISOR, { ...PROFILE, runtime: 'runsc' })).toEqual([])
+  for (const runtime of [undefined, 'runc', 'kata'] as const) {
+    const profile = { ...PROFILE, ...(runtime === undefined ? {} : { runtime }) }
+    expect(sealedDifferences(IN_GVISOR, profile), runtime).toHaveLength(14)
+  }
+})
+
+test.each<[string, Partial<Posture>]>([
+  ['an ambient capability', { capabilities: { ...GOOD.capabilities, ambient: '1' } }],
+  ['a permitted capability', { capabilities: { ...IN_GVISOR.capabilities, permitted: 'f'.repeat(16) } }],
+  ['a limit of files', { limits: { ...(IN_GVISOR.limits as typeof LIMITS), openFiles: 257 } }],
+  ['a large /tmp', { limits: { ...(IN_GVISOR.limits as typeof LIMITS), tmpBytes: null } }],
+  ['no namespace of processes', { namespaces: ['net:[157]'] }],
+  ['a namespace of the host', { namespaces: [...IN_GVISOR.namespaces, 'mnt:[3]'] }],
+  ['a /tmp that can execute', { mounts: GOOD.mounts.filter(({ target }) => target !== '/tmp') }],
+  ['a writable root', { rootReadOnly: false }],
+  ['a route', { routes: ['eth0'] }],
+])('what gVisor shows counts all the same: %s', (_name, change) => {
+  expect(sealedDifferences({ ...IN_GVISOR, ...change }, { ...PROFILE, runtime: 'runsc' })).toHaveLength(1)
 })
 
 test('names of a hostile guest are quoted and cut', () => {

@@ -2,6 +2,7 @@ import { readlinkSync } from 'node:fs'
 import { type Posture, RUN_DIR, SOCKET_NAME, WORKSPACE_DIR } from '@sandbox/protocol'
 import type { WorkerNetwork, WorkerRuntime, WorkerUser } from '../options.ts'
 import type { ResolvedLimits } from './container/sealed-spec.ts'
+import { hides } from './hidden-walls.ts'
 
 /** Variables that an engine adds to every container, and the one that we set (`HOME`). */
 const ENVIRONMENT = ['HOME', 'HOSTNAME', 'PATH']
@@ -15,6 +16,9 @@ const NAMESPACES = ['ipc', 'mnt', 'net', 'pid', 'uts']
 
 const WORKER_SOCKET = `${RUN_DIR}/${SOCKET_NAME}`
 
+/** What a worker reports of a set that it could not read. */
+const UNREAD_SET = 'f'.repeat(16)
+
 const OLD_GUEST = 'The guest is of an older build and did not report this. Run "sandbox-worker build".'
 
 /** What the profile fixes and a posture can be compared with. */
@@ -25,7 +29,7 @@ export interface SealedProfile {
   readonly hostNamespaces: readonly string[]
   /** Which sockets the filter lets it make; the interfaces and routes have to be the same. Default `none`. */
   readonly network?: WorkerNetwork
-  /** gVisor is a kernel of its own and shows no filter inside. */
+  /** gVisor is a kernel of its own, which does not show every wall inside: see `hidden-walls.ts`. */
   readonly runtime?: WorkerRuntime
 }
 
@@ -61,11 +65,11 @@ export function sealedChecks(posture: Posture, profile: SealedProfile): readonly
     {
       id: 'network',
       cis: '5.10 5.30',
-      expected: `lo, no route, ${profile.network === 'loopback' ? 'Unix and loopback TCP' : 'only Unix'} sockets`,
+      expected: `lo, no route${socketWall(profile)}`,
       found: `${quoted(posture.interfaces)}, ${posture.routes.length === 0 ? 'no route' : `routes ${quoted(posture.routes)}`}`,
       problems: network(posture),
     },
-    ...fileChecks(posture),
+    ...fileChecks(posture, profile.runtime),
     {
       id: 'environment',
       cis: '',
@@ -76,9 +80,9 @@ export function sealedChecks(posture: Posture, profile: SealedProfile): readonly
     {
       id: 'namespaces',
       cis: '5.16 5.17 5.21',
-      expected: `own ${NAMESPACES.join(', ')}`,
+      expected: `own ${shownNamespaces(profile).join(', ')}`,
       found: quoted(posture.namespaces.filter((id) => NAMESPACES.includes(id.split(':')[0] ?? ''))),
-      problems: namespaces(posture, profile.hostNamespaces),
+      problems: namespaces(posture, profile),
     },
     limitCheck(posture, profile),
     {
@@ -112,8 +116,10 @@ function identity(posture: Posture, user: WorkerUser): string[] {
 }
 
 function privilegeChecks(posture: Posture, runtime: WorkerRuntime | undefined): SealedCheck[] {
-  const filtered = posture.seccomp === 2 || runtime === 'runsc'
-  const held = Object.entries(posture.capabilities).filter(([, mask]) => !/^0+$/.test(mask))
+  const unseen = (what: string) => hides(runtime, 'privilege', what)
+  const held = Object.entries(posture.capabilities)
+    .filter(([, mask]) => !/^0+$/.test(mask))
+    .filter(([set, mask]) => mask !== UNREAD_SET || !hides(runtime, 'capabilities', set))
   return [
     {
       id: 'capabilities',
@@ -125,18 +131,30 @@ function privilegeChecks(posture: Posture, runtime: WorkerRuntime | undefined): 
     {
       id: 'no-new-privileges',
       cis: '5.26',
-      expected: 'on',
-      found: posture.noNewPrivs ? 'on' : 'off',
-      problems: posture.noNewPrivs ? [] : ['The worker can gain privileges: no-new-privileges is off.'],
+      expected: unseen('no-new-privileges') ? 'always on in gVisor' : 'on',
+      found: posture.noNewPrivs ? 'on' : unseen('no-new-privileges') ? 'not shown' : 'off',
+      problems:
+        posture.noNewPrivs || unseen('no-new-privileges')
+          ? []
+          : ['The worker can gain privileges: no-new-privileges is off.'],
     },
     {
       id: 'system-calls',
       cis: '5.22',
-      expected: 'filtered (seccomp 2)',
+      expected: unseen('seccomp') ? 'answered by gVisor, not by this kernel' : 'filtered (seccomp 2)',
       found: `seccomp ${posture.seccomp}`,
-      problems: filtered ? [] : [`No system call filter: seccomp is ${posture.seccomp}, not 2.`],
+      problems:
+        posture.seccomp === 2 || unseen('seccomp')
+          ? []
+          : [`No system call filter: seccomp is ${posture.seccomp}, not 2.`],
     },
   ]
+}
+
+/** Which sockets the filter leaves; gVisor does not apply it. */
+function socketWall({ network, runtime }: SealedProfile): string {
+  if (hides(runtime, 'privilege', 'seccomp')) return ''
+  return network === 'loopback' ? ', Unix and loopback TCP sockets' : ', only Unix sockets'
 }
 
 function network(posture: Posture): string[] {
@@ -145,7 +163,8 @@ function network(posture: Posture): string[] {
   return found
 }
 
-function fileChecks(posture: Posture): SealedCheck[] {
+function fileChecks(posture: Posture, runtime: WorkerRuntime | undefined): SealedCheck[] {
+  const tmpOptions = ['noexec', 'nosuid', 'nodev'].filter((option) => !hides(runtime, 'privilege', option))
   const known = [...ENGINE_MOUNTS, '/', '/tmp', RUN_DIR, WORKSPACE_DIR]
   const outside = posture.mounts
     .map(({ target }) => target)
@@ -162,13 +181,13 @@ function fileChecks(posture: Posture): SealedCheck[] {
     {
       id: 'mounts',
       cis: '5.6 5.18 5.32',
-      expected: `${RUN_DIR} (ro), ${WORKSPACE_DIR}, /tmp (noexec, nosuid, nodev), no other`,
+      expected: `${RUN_DIR} (ro), ${WORKSPACE_DIR}, /tmp (${tmpOptions.join(', ')}), no other`,
       found: quoted(outside),
       problems: [
         ...(strange.length > 0 ? [`The worker has other mounts: ${quoted(strange)}.`] : []),
         ...mountProblem(posture, RUN_DIR, ['ro']),
         ...mountProblem(posture, WORKSPACE_DIR, []),
-        ...mountProblem(posture, '/tmp', ['noexec', 'nosuid', 'nodev']),
+        ...mountProblem(posture, '/tmp', tmpOptions),
       ],
     },
   ]
@@ -184,14 +203,14 @@ function mountProblem(posture: Posture, target: string, wanted: readonly string[
 
 /** What a limit may be found above the one that was asked for: kernels round up to pages and to parts of a period. */
 const ROUNDING: Readonly<Record<string, number>> = { tmpBytes: 65_536, cpus: 0.0001 }
-/** What an engine tells a kernel of its own, which keeps no group of this machine's inside. */
-const GROUP_LIMITS: readonly string[] = ['memoryBytes', 'swapBytes', 'cpus', 'pids']
 
 function limitCheck(posture: Posture, { limits, runtime }: SealedProfile): SealedCheck {
   const { memoryBytes, cpus, pids, openFiles, fileBytes, tmpBytes } = limits
   const wanted = { memoryBytes, swapBytes: 0, cpus, pids, openFiles, fileBytes, coreBytes: 0, tmpBytes }
   const found: Readonly<Record<string, number | null>> = posture.limits ?? {}
-  const names = Object.keys(wanted).filter((name) => runtime !== 'runsc' || !GROUP_LIMITS.includes(name))
+  const names = Object.keys(wanted).filter(
+    (name) => typeof found[name] === 'number' || !hides(runtime, 'limits', name),
+  )
   const text = (values: Readonly<Record<string, number | null>>) =>
     names.map((name) => `${name} ${values[name] ?? 'none'}`).join(', ')
   const loose = names.filter((name) => {
@@ -220,9 +239,15 @@ function sockets(found: readonly string[]): string[] {
   ]
 }
 
-function namespaces(posture: Posture, host: readonly string[]): string[] {
-  const shared = posture.namespaces.filter((name) => host.includes(name))
-  const named = NAMESPACES.filter((name) => !posture.namespaces.some((id) => id.startsWith(`${name}:`)))
+function shownNamespaces({ runtime }: SealedProfile): readonly string[] {
+  return NAMESPACES.filter((name) => !hides(runtime, 'namespaces', name))
+}
+
+function namespaces(posture: Posture, profile: SealedProfile): string[] {
+  const shared = posture.namespaces.filter((name) => profile.hostNamespaces.includes(name))
+  const named = shownNamespaces(profile).filter(
+    (name) => !posture.namespaces.some((id) => id.startsWith(`${name}:`)),
+  )
   return [
     ...shared.map((name) => `The worker shares a namespace with the host: ${quoted([name])}.`),
     ...named.map((name) => `The worker did not report its ${name} namespace.`),
