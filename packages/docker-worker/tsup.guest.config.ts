@@ -1,14 +1,11 @@
-import { mkdirSync, renameSync, rmSync } from 'node:fs'
-import { defineConfig } from 'tsup'
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { defineConfig, type Options } from 'tsup'
+import { absentParts, licenceTexts } from './pi-bundle.config.ts'
 
-const draft = `dist/.guest-${process.pid}`
+const guest = { outDir: 'dist/guest', platform: 'node', target: 'node22' } as const
 
-export default defineConfig({
-  entry: { sealed: 'src/guest/sealed/main.ts' },
-  outDir: draft,
-  format: 'esm',
-  platform: 'node',
-  target: 'node22',
+const whole: Options = {
+  ...guest,
   noExternal: [/.*/],
   minify: true,
   splitting: false,
@@ -17,10 +14,49 @@ export default defineConfig({
     options.conditions = ['@sandbox/source', 'module', 'node']
     options.legalComments = 'none'
   },
-  // A rename, so that a program that reads the guest right now finds a whole one.
-  async onSuccess() {
-    mkdirSync('dist/guest', { recursive: true })
-    renameSync(`${draft}/sealed.js`, 'dist/guest/sealed.js')
-    rmSync(draft, { recursive: true })
+}
+
+/** A rename, so that a program that reads the guest right now finds a whole one. */
+function inOneStep(name: string): Pick<Options, 'outDir' | 'onSuccess'> {
+  const draft = `dist/.guest-${process.pid}-${name}`
+  return {
+    outDir: draft,
+    async onSuccess() {
+      mkdirSync(guest.outDir, { recursive: true })
+      renameSync(`${draft}/${name}`, `${guest.outDir}/${name}`)
+      rmSync(draft, { recursive: true })
+    },
+  }
+}
+
+export default defineConfig([
+  {
+    ...whole,
+    ...inOneStep('sealed.js'),
+    entry: { sealed: 'src/guest/sealed/main.ts' },
+    format: 'esm',
   },
-})
+  {
+    ...whole,
+    ...inOneStep('pi-start.cjs'),
+    entry: { 'pi-start': 'src/guest/pi/start.ts' },
+    format: 'cjs',
+  },
+  {
+    ...whole,
+    ...inOneStep('pi-agent.cjs'),
+    entry: { 'pi-agent': 'src/guest/pi/main.ts' },
+    format: 'cjs',
+    // esbuild alone: a second pass by rollup costs a minute and saves nothing.
+    treeshake: false,
+    define: { 'import.meta.url': '__bundleUrl' },
+    banner: { js: "const __bundleUrl = require('node:url').pathToFileURL(__filename).href;" },
+    esbuildPlugins: [
+      absentParts,
+      licenceTexts((text) => {
+        mkdirSync(guest.outDir, { recursive: true })
+        writeFileSync(`${guest.outDir}/pi-licences.txt`, text)
+      }),
+    ],
+  },
+])

@@ -38,7 +38,7 @@ export function checkPacked(name: string, packed: Packed): Finding[] {
   const { dependencies, peerDependencies, optionalDependencies } = JSON.parse(manifest)
   const needed = Object.keys({ ...dependencies, ...peerDependencies, ...optionalDependencies })
   const paths = [...packed.keys()]
-  const guests = paths.filter((path) => path.startsWith('dist/guest/') && /\.m?js$/.test(path))
+  const guests = paths.filter((path) => path.startsWith('dist/guest/') && /\.[cm]?js$/.test(path))
   return [
     ...['@sandbox/source', 'workspace:', 'catalog:']
       .filter((text) => manifest.includes(text))
@@ -72,7 +72,7 @@ function pack(dir: string, folder: string): Packed {
 }
 
 function textOf(archive: string, path: string): string {
-  return /\.(m?js|json|d\.ts)$/.test(path)
+  return /\.([cm]?js|json|d\.ts)$/.test(path)
     ? execFileSync('tar', ['-xzOf', archive, path], { encoding: 'utf8', maxBuffer: 2 ** 26 })
     : ''
 }

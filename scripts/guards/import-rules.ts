@@ -17,6 +17,7 @@ const BROKER = '^packages/broker/src/'
 const SCOPE = '^packages/credential-scope/src/'
 const WORKER = '^packages/docker-worker/src/'
 const PLUGIN = '^packages/roundtable-plugin/src/'
+const PI_AGENT = '(^|/)node_modules/@earendil-works/pi-coding-agent/'
 
 /** The import table and the fences, in dependency-cruiser's form. */
 export function importRules(root: string): IRegularForbiddenRuleType[] {
@@ -26,7 +27,7 @@ export function importRules(root: string): IRegularForbiddenRuleType[] {
 
 function tableFences(root: string, row: WorkspaceRow): Fence[] {
   const own = row.own.flatMap((entry) => entryFile(root, entry))
-  const external = [...row.external, ...(row.peers ?? [])].flatMap((name) => [
+  const external = [...row.external, ...(row.peers ?? []), ...(row.bundled ?? [])].flatMap((name) => [
     `(^|/)node_modules/${name}/`,
     `(^|/)node_modules/@types/${name}/`,
     `^${name}(/|$)`,
@@ -146,7 +147,7 @@ const WORKERS: readonly Fence[] = [
     name: 'guest-knows-no-host',
     why: 'host and guest meet in @sandbox/protocol only',
     from: { path: `${WORKER}guest/` },
-    to: { path: WORKER, pathNot: [`${WORKER}guest/`, ...FAKES] },
+    to: { path: WORKER, pathNot: [`${WORKER}guest/`, `${WORKER}pi-content\\.ts$`, ...FAKES] },
   },
   {
     name: 'guest-knows-no-other-guest',
@@ -158,7 +159,13 @@ const WORKERS: readonly Fence[] = [
     name: 'guest-brings-nothing',
     why: 'a guest bundle holds our code, @sandbox/protocol and Node’s own modules',
     from: { path: `${WORKER}guest/`, pathNot: TESTS },
-    to: { path: '(^|/)node_modules/' },
+    to: { path: '(^|/)node_modules/', pathNot: PI_AGENT },
+  },
+  {
+    name: 'agent-behind-its-guest',
+    why: 'the Pi agent is in the bundle of guest/pi and nowhere else: users do not install it',
+    from: { path: '^(packages|apps|bench)/', pathNot: [...TESTS, `${WORKER}guest/pi/`] },
+    to: { path: PI_AGENT },
   },
 ]
 

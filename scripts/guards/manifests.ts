@@ -98,7 +98,10 @@ function checkUsed(workspace: Workspace, manifest: Manifest, say: Say): Finding[
   const peers = new Set(Object.keys(manifest.peerDependencies ?? {}))
   const dev = new Set(Object.keys(manifest.devDependencies ?? {}))
   const self = workspace.row.name
-  const missing = [...shipped].filter((name) => !dependencies.has(name) && !peers.has(name) && name !== self)
+  const bundled = new Set(workspace.row.bundled)
+  const missing = [...shipped].filter(
+    (name) => !dependencies.has(name) && !peers.has(name) && !bundled.has(name) && name !== self,
+  )
   const known = new Set([...dependencies, ...peers, ...dev, ...FROM_ROOT, self])
   return [
     ...missing.map((name) => say('manifest-used', `src imports ${name}, which is no dependency`)),

@@ -9,6 +9,8 @@ export interface WorkspaceRow {
   readonly external: readonly string[]
   /** Packages that its user brings. Never imported by value. */
   readonly peers?: readonly string[]
+  /** Packages that are built into a guest's bundle: development dependencies, out of reach for host code. */
+  readonly bundled?: readonly string[]
   readonly published: boolean
 }
 
@@ -46,7 +48,14 @@ export const TABLE: readonly WorkspaceRow[] = [
     external: [],
     published: false,
   },
-  { dir: 'packages/docker-worker', name: WORKER, own: [PROTOCOL], external: ['dockerode'], published: true },
+  {
+    dir: 'packages/docker-worker',
+    name: WORKER,
+    own: [PROTOCOL],
+    external: ['dockerode'],
+    bundled: ['@earendil-works/pi-coding-agent'],
+    published: true,
+  },
   {
     dir: 'packages/roundtable-plugin',
     name: PLUGIN,

@@ -66,7 +66,14 @@ export interface ProcessDriverOptions {
 
 /** Options of `buildImage`. */
 export interface BuildImageOptions {
-  /** Default `sandbox-worker:latest`. */
+  /** What runs inside: our sealed guest, or `pi`, the real Pi agent. Default `sealed`. */
+  readonly guest?: 'sealed' | 'pi'
+  /**
+   * For `pi`: absolute path of the operator's content folder, copied into the image as it is. What its `index.mjs`
+   * exports is described in `@sandbox/docker-worker/pi-content`. Default: none.
+   */
+  readonly content?: string
+  /** Default `sandbox-worker:latest`, for `pi` `sandbox-pi-worker:latest`. */
   readonly tag?: string
   /** Absolute path of the engine's socket. Default: `engineSocketPath(process.env)`. */
   readonly engineSocket?: string

@@ -1,11 +1,13 @@
 import { writeSync } from 'node:fs'
+import { limits } from '@sandbox/protocol'
+import { readArguments } from '../shared/arguments.ts'
 import { BrokerWire } from '../shared/broker-wire.ts'
 import { GuestError } from '../shared/errors.ts'
+import { HostDesk } from '../shared/host-desk.ts'
 import { readPosture } from '../shared/posture.ts'
-import { readArguments } from './arguments.ts'
-import { HostDesk } from './host-desk.ts'
+import { readTurnId } from '../shared/turn-id.ts'
 import { failedOutcome, runTurn } from './run-turn.ts'
-import { readTurn, readTurnId } from './turn-check.ts'
+import { readTurn } from './turn-check.ts'
 
 /**
  * The program inside a sealed container: says hello, takes one turn from its socket, runs it, hands in the
@@ -15,7 +17,7 @@ import { readTurn, readTurnId } from './turn-check.ts'
 async function main(args: readonly string[]): Promise<void> {
   const { socket, workspace } = readArguments(args)
   const wire = new BrokerWire(socket)
-  const desk = new HostDesk(wire)
+  const desk = new HostDesk(wire, { mode: 'sealed', turnBytes: limits.SEALED_TURN_BYTES })
   await desk.hello(readPosture())
   const delivered = await desk.next()
   if (delivered === undefined) return

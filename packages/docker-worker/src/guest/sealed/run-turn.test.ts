@@ -11,8 +11,9 @@ import {
 } from '../../testing/worker-host.ts'
 import { BrokerWire } from '../shared/broker-wire.ts'
 import { jsonBytes } from '../shared/json.ts'
+import { softDeadlineMs } from '../shared/soft-deadline.ts'
 import { REFUSED_TEXT } from './agent.ts'
-import { runTurn, softDeadlineMs } from './run-turn.ts'
+import { runTurn } from './run-turn.ts'
 
 interface Message {
   role: string

@@ -1,5 +1,6 @@
-import { type FailureCode, limits, type SealedOutcome, type SealedTurn } from '@sandbox/protocol'
+import type { FailureCode, SealedOutcome, SealedTurn } from '@sandbox/protocol'
 import type { BrokerWire } from '../shared/broker-wire.ts'
+import { softDeadlineMs } from '../shared/soft-deadline.ts'
 import { type AgentEnd, runAgent } from './agent.ts'
 import { BrokerCalls } from './broker-calls.ts'
 import { HISTORY_FILE, type HistoryEntry, loadHistory, saveExchange } from './history.ts'
@@ -32,8 +33,6 @@ const FAILURE_TEXTS: Readonly<Record<FailureCode, string>> = {
 
 /** Work was done before these: the history says so, and the next turn can go on from it. */
 const REMEMBERED_FAILURES: readonly FailureCode[] = ['model_call_limit', 'deadline']
-
-const LONGEST_TIMER_MS = 2_147_483_647
 
 /**
  * Runs one turn in the workspace and says how it ended; a failure is an outcome, not an error. Ends by itself
@@ -70,12 +69,6 @@ export async function runTurn({ turn, wire, workspace, log }: TurnRun): Promise<
 /** A failed turn's outcome with its fixed text. */
 export function failedOutcome(code: FailureCode): SealedOutcome {
   return { ok: false, text: FAILURE_TEXTS[code], code }
-}
-
-/** When a worker ends by itself: 10 s before the host's deadline, or at half of a short time. */
-export function softDeadlineMs(remainingMs: number): number {
-  const margin = Math.min(limits.SOFT_DEADLINE_MS, remainingMs / 2)
-  return Math.min(Math.floor(remainingMs - margin), LONGEST_TIMER_MS)
 }
 
 function outcomeOf(end: AgentEnd): SealedOutcome {

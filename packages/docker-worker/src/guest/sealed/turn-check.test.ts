@@ -1,7 +1,8 @@
 import { isSealedTurn } from '@sandbox/protocol'
 import { expect, test } from 'vitest'
 import { sampleTurn } from '../../testing/worker-host.ts'
-import { readTurn, readTurnId } from './turn-check.ts'
+import { readTurnId } from '../shared/turn-id.ts'
+import { readTurn } from './turn-check.ts'
 
 const spec = { name: 'clock', description: 'Tells the time', parameters: {} }
 const full = sampleTurn({ prompt: 'p', tools: [spec], mcp: [{ name: 'files', tools: [spec] }] })

@@ -1,5 +1,7 @@
 import { PROTOCOL_VERSION, ROUTE_NAME, type SealedTurn } from '@sandbox/protocol'
+import { isHeaderSafe } from '../shared/header-text.ts'
 import { isObject } from '../shared/json.ts'
+import { readTurnId } from '../shared/turn-id.ts'
 
 /**
  * The turn, when `value` has the shape of one that this worker understands, else `undefined`. The host has
@@ -23,17 +25,6 @@ export function readTurn(value: unknown): SealedTurn | undefined {
     isListOf(value.tools, isToolSpec) &&
     isListOf(value.mcp, isMcpSpec)
   return valid ? (value as SealedTurn) : undefined
-}
-
-/** The id of a turn that may be broken otherwise, so that even then its result can be told. */
-export function readTurnId(value: unknown): string | undefined {
-  if (!isObject(value) || typeof value.turnId !== 'string') return undefined
-  return value.turnId.length >= 1 && value.turnId.length <= 64 ? value.turnId : undefined
-}
-
-/** True for a nonce that can travel in a header. */
-export function isHeaderSafe(value: unknown): value is string {
-  return typeof value === 'string' && /^[\x21-\x7e]{1,256}$/.test(value)
 }
 
 function isToolSpec(value: unknown): boolean {

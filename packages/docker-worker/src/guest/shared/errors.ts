@@ -6,7 +6,7 @@ import type { FailureCode } from '@sandbox/protocol'
  * `aborted` the caller's signal fired · `answer_too_large` and `answer_invalid` the host's answer is unusable ·
  * `refused` the host answered, with a refusal · `file_invalid` a workspace file is unreadable or of a wrong
  * shape · `memory_refused` a memory call breaks a rule or a quota · `tool_refused` a tool call failed ·
- * `usage` wrong arguments.
+ * `content_invalid` the operator's content cannot be used · `usage` wrong arguments.
  */
 export type GuestErrorCode =
   | FailureCode
@@ -19,6 +19,7 @@ export type GuestErrorCode =
   | 'file_invalid'
   | 'memory_refused'
   | 'tool_refused'
+  | 'content_invalid'
   | 'usage'
 
 const brand = Symbol.for('@sandbox/docker-worker/GuestError')

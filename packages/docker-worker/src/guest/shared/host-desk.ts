@@ -3,33 +3,41 @@ import {
   type Posture,
   PROTOCOL_VERSION,
   protocolMismatch,
-  type SealedOutcome,
   WORKER_NONCE_HEADER,
   WORKER_ROUTES,
+  type WorkerHello,
 } from '@sandbox/protocol'
-import type { BrokerWire, WireAnswer, WireCall } from '../shared/broker-wire.ts'
-import { GuestError } from '../shared/errors.ts'
-import { isObject } from '../shared/json.ts'
-import { isHeaderSafe } from './turn-check.ts'
+import type { BrokerWire, WireAnswer, WireCall } from './broker-wire.ts'
+import { GuestError } from './errors.ts'
+import { isHeaderSafe } from './header-text.ts'
+import { isObject, type JsonObject } from './json.ts'
 
 /** An empty poll that ends sooner than this is followed by a pause, so that no host is polled in a tight loop. */
 const SHORT_POLL_MS = 1_000
 
+/** Which kind of worker speaks, and the largest turn that it takes. */
+export interface DeskOptions {
+  readonly mode: WorkerHello['mode']
+  readonly turnBytes: number
+}
+
 /**
- * The worker's side of the host's desk: hello, next, ack, result, in this order. Every method throws a
- * {@link GuestError}: `refused` when the host says no, `connection_lost` or `timeout` when the host is gone.
+ * The worker's side of the host's desk: hello, then next, ack, result for each turn, in this order. Every method
+ * throws a {@link GuestError}: `refused` when the host says no, `connection_lost` or `timeout` when the host is gone.
  */
 export class HostDesk {
   readonly #wire: BrokerWire
+  readonly #options: DeskOptions
   #headers: Readonly<Record<string, string>> = {}
 
-  constructor(wire: BrokerWire) {
+  constructor(wire: BrokerWire, options: DeskOptions) {
     this.#wire = wire
+    this.#options = options
   }
 
-  /** The first message. Its answer brings the worker nonce that all others carry. */
-  async hello(posture: Posture): Promise<void> {
-    const hello = { protocol: PROTOCOL_VERSION, mode: 'sealed', posture }
+  /** The first message. Its answer brings the worker nonce that all others carry; returns the whole answer. */
+  async hello(posture: Posture): Promise<JsonObject> {
+    const hello: WorkerHello = { protocol: PROTOCOL_VERSION, mode: this.#options.mode, posture }
     const { body } = accepted(await this.#wire.call(post(WORKER_ROUTES.hello, hello)), 'hello')
     if (!isObject(body) || !isHeaderSafe(body.workerNonce)) {
       throw new GuestError('refused', 'hello: the answer has a wrong shape')
@@ -38,6 +46,7 @@ export class HostDesk {
       throw new GuestError('refused', protocolMismatch(PROTOCOL_VERSION, Number(body.protocol)))
     }
     this.#headers = { [WORKER_NONCE_HEADER]: body.workerNonce }
+    return body
   }
 
   /** Waits for the turn, as long as the host holds the socket; unchecked. `undefined` when there will be none. */
@@ -47,7 +56,7 @@ export class HostDesk {
       const answer = await this.#twice({
         method: 'GET',
         path: WORKER_ROUTES.next,
-        answerBytes: limits.SEALED_TURN_BYTES,
+        answerBytes: this.#options.turnBytes,
       })
       if (answer.status === 410) return undefined
       if (answer.status !== 408) return accepted(answer, 'next').body
@@ -57,12 +66,23 @@ export class HostDesk {
 
   /** Tells the host that the turn has arrived. */
   async ack(turnId: string): Promise<void> {
-    accepted(await this.#twice(post(WORKER_ROUTES.ack, { turnId })), 'ack')
+    await this.post(WORKER_ROUTES.ack, { turnId })
   }
 
   /** Hands in the outcome. */
-  async result(turnId: string, result: SealedOutcome): Promise<void> {
-    accepted(await this.#twice(post(WORKER_ROUTES.result, { turnId, result })), 'result')
+  async result(turnId: string, result: unknown): Promise<void> {
+    await this.post(WORKER_ROUTES.result, { turnId, result })
+  }
+
+  /** Posts any worker message; the body of the answer. */
+  async post(path: string, message: unknown): Promise<unknown> {
+    return accepted(await this.#twice(post(path, message)), nameOf(path)).body
+  }
+
+  /** Asks for a small worker message; `undefined` when the host does not know it. */
+  async get(path: string): Promise<unknown> {
+    const answer = await this.#twice({ method: 'GET', path, answerBytes: limits.WORKER_MESSAGE_BYTES })
+    return answer.status === 404 ? undefined : accepted(answer, nameOf(path)).body
   }
 
   /** Once more on a fresh connection when the first broke off: the host may have closed an idle one. */
@@ -79,6 +99,10 @@ export class HostDesk {
 
 function post(path: string, message: unknown): WireCall {
   return { method: 'POST', path, body: JSON.stringify(message), answerBytes: limits.WORKER_MESSAGE_BYTES }
+}
+
+function nameOf(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1)
 }
 
 function accepted(answer: WireAnswer, what: string): WireAnswer {

@@ -5,10 +5,15 @@ import { checkedImage, checkedSocket } from '../../resolve-options.ts'
 import { connectEngine, type Engine } from '../container/docker-client.ts'
 import { guestBundle, requireBundle } from './guest-bundle.ts'
 import { CONTENT_LABEL, type ImagePlan, planImage } from './image-archive.ts'
+import { piGuest } from './pi-guest.ts'
 import { findRuntime } from './runtime-files.ts'
+import { sealedGuest } from './sealed-guest.ts'
 
 /** The tag that everything of ours uses when none is given. */
 export const DEFAULT_TAG = 'sandbox-worker:latest'
+
+/** The tag of a Pi image when none is given. */
+export const DEFAULT_PI_TAG = 'sandbox-pi-worker:latest'
 
 /**
  * Builds the worker image from the runtime that runs now and loads it into the engine, without any registry. Equal
@@ -16,15 +21,21 @@ export const DEFAULT_TAG = 'sandbox-worker:latest'
  * false. Throws `DriverError`: `options_invalid`, `runtime_unsuitable`, `bundle_missing`, `aborted`, or an engine's.
  */
 export async function buildImage(options: BuildImageOptions = {}): Promise<BuiltImage> {
-  const { onProgress = () => {}, signal } = options
-  const tag = withVersion(checkedImage('tag', options.tag ?? DEFAULT_TAG))
+  const { onProgress = () => {}, signal, bundle, content } = options
+  const pi = options.guest === 'pi'
+  if (content !== undefined && !pi) {
+    throw new DriverError('options_invalid', 'content is for guest "pi" only.')
+  }
+  const tag = withVersion(checkedImage('tag', options.tag ?? (pi ? DEFAULT_PI_TAG : DEFAULT_TAG)))
   const socket = checkedSocket(options.engineSocket)
   stopIfAborted(signal)
   const engine = await connectEngine(socket)
   const runtime = await findRuntime(options.runtime ?? process.execPath)
-  const bundle = await requireBundle(options.bundle ?? guestBundle())
+  const guest = pi
+    ? await piGuest({ runtime, ...given({ bundle, content, signal }) })
+    : await sealedGuest(await requireBundle(bundle ?? guestBundle()))
   onProgress(`runtime  ${runtime.kind} ${runtime.version} (${runtime.libraries.length} libraries)`)
-  const plan = await planImage(runtime, bundle)
+  const plan = await planImage(runtime, guest)
   onProgress(`content  ${plan.contentHash.slice(0, 16)}, ${Math.round(plan.sizeBytes / 2 ** 20)} MiB`)
   stopIfAborted(signal)
   const there = await engine.image(tag)
@@ -62,6 +73,14 @@ async function load(
   }
   onProgress(`image    ${tag} is ${image.id.slice(0, 19)}`)
   return { id: image.id, built: true }
+}
+
+/** The fields that have a value. */
+function given<Fields extends object>(
+  fields: Fields,
+): { [Name in keyof Fields]?: NonNullable<Fields[Name]> } {
+  const entries = Object.entries(fields).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(entries) as { [Name in keyof Fields]?: NonNullable<Fields[Name]> }
 }
 
 /** A name without a version means `latest`, for engines too. */

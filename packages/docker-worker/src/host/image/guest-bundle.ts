@@ -3,9 +3,14 @@ import { realpath, stat } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { DriverError } from '../../errors.ts'
 
-/** The sealed guest of this package: beside the built code, or below `dist` of a checkout. */
+/** The sealed guest of this package. */
 export function guestBundle(): string {
-  const places = ['./guest/sealed.js', '../guest/sealed.js', '../../../dist/guest/sealed.js']
+  return guestFile('sealed.js')
+}
+
+/** A guest program of this package: beside the built code, or below `dist` of a checkout. */
+export function guestFile(name: string): string {
+  const places = [`./guest/${name}`, `../guest/${name}`, `../../../dist/guest/${name}`]
   const paths = places.map((place) => fileURLToPath(new URL(place, import.meta.url)))
   return paths.find((path) => existsSync(path)) ?? (paths.at(-1) as string)
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { readFile, stat } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { PROTOCOL_LABEL, PROTOCOL_VERSION, RUN_DIR, WORKSPACE_DIR } from '@sandbox/protocol'
 import { IMAGE_FILES } from '../container/sealed-spec.ts'
@@ -12,11 +12,28 @@ export const CONTENT_LABEL = 'sandbox.content'
 /** `node` or `bun`. */
 export const RUNTIME_LABEL = 'sandbox.runtime'
 
+/** The label of an image that holds another guest than the sealed one: `pi`. */
+export const GUEST_LABEL = 'sandbox.guest'
+
+/** What an image holds besides its runtime. */
+export interface ImageGuest {
+  readonly kind: 'sealed' | 'pi'
+  /** Path of the program that the container starts. */
+  readonly entry: string
+  /** The layers above the runtime, from the bottom up. */
+  readonly layers: readonly (readonly TarEntry[])[]
+  /**
+   * Makes the uppermost layer when the image is sent. It follows from the others, so it is not part of the content
+   * hash: its bytes may differ from run to run.
+   */
+  derived?(): Promise<readonly TarEntry[]>
+}
+
 /** An image that has not been sent yet. */
 export interface ImagePlan {
   readonly contentHash: string
   readonly sizeBytes: number
-  /** Writes the docker-archive: both layers, the configuration, the manifest. */
+  /** Writes the docker-archive: the layers, the configuration, the manifest. */
   archive(tag: string): AsyncGenerator<Uint8Array>
 }
 
@@ -25,30 +42,31 @@ const DIRECTORIES = ['dev', 'etc', 'proc', 'run', 'sandbox', 'sbin', 'sys']
 const FILES = ['etc/hostname', 'etc/hosts', 'etc/resolv.conf', 'sbin/docker-init']
 
 /**
- * Plans a two-layer image: the runtime with its libraries, then the guest. Reads and hashes every file. Equal files
+ * Plans an image: the runtime with its libraries, then the layers of the guest. Reads and hashes every file. Equal files
  * give an equal plan. Nothing else is in it: no shell, no package manager, no certificates.
  */
-export async function planImage(runtime: Runtime, bundlePath: string): Promise<ImagePlan> {
-  const layers = [
-    await planLayer(await runtimeEntries(runtime)),
-    await planLayer([
-      { path: IMAGE_FILES.bundle.slice(1), mode: 0o644, content: await readFile(bundlePath) },
-    ]),
-  ]
+export async function planImage(runtime: Runtime, guest: ImageGuest): Promise<ImagePlan> {
+  const layers: Layer[] = []
+  for (const entries of [await runtimeEntries(runtime), ...guest.layers]) {
+    layers.push(await planLayer(entries))
+  }
   const labels = {
     [PROTOCOL_LABEL]: String(PROTOCOL_VERSION),
     [RUNTIME_LABEL]: runtime.kind,
     'sandbox.runtime.version': runtime.version,
+    ...(guest.kind === 'sealed' ? {} : { [GUEST_LABEL]: guest.kind }),
   }
-  const plain = imageConfig(runtime, layers, labels)
-  const contentHash = createHash('sha256').update(JSON.stringify(plain)).digest('hex')
-  const config = Buffer.from(
-    JSON.stringify(imageConfig(runtime, layers, { ...labels, [CONTENT_LABEL]: contentHash })),
-  )
+  const config = (all: readonly Layer[], more: Readonly<Record<string, string>>) =>
+    JSON.stringify(imageConfig(runtime, guest.entry, all, { ...labels, ...more }))
+  const contentHash = createHash('sha256').update(config(layers, {})).digest('hex')
   return {
     contentHash,
     sizeBytes: layers.reduce((sum, { size }) => sum + size, 0),
-    archive: (tag) => archive(tag, layers, config),
+    async *archive(tag) {
+      const derived = guest.derived === undefined ? [] : [await planLayer(await guest.derived())]
+      const all = [...layers, ...derived]
+      yield* archive(tag, all, Buffer.from(config(all, { [CONTENT_LABEL]: contentHash })))
+    },
   }
 }
 
@@ -87,14 +105,19 @@ function parents(path: string): string[] {
 }
 
 /** @see https://github.com/moby/docker-image-spec the image configuration. */
-function imageConfig(runtime: Runtime, layers: readonly Layer[], labels: Readonly<Record<string, string>>) {
+function imageConfig(
+  runtime: Runtime,
+  entry: string,
+  layers: readonly Layer[],
+  labels: Readonly<Record<string, string>>,
+) {
   const created = '1970-01-01T00:00:00Z'
   return {
     architecture: runtime.architecture,
     os: 'linux',
     created,
     config: {
-      Entrypoint: [IMAGE_FILES.runtime, IMAGE_FILES.bundle],
+      Entrypoint: [IMAGE_FILES.runtime, entry],
       Labels: labels,
       // Nobody, should somebody run it without the driver.
       User: '65534:65534',
@@ -103,7 +126,7 @@ function imageConfig(runtime: Runtime, layers: readonly Layer[], labels: Readonl
     rootfs: { type: 'layers', diff_ids: layers.map(({ hash }) => `sha256:${hash}`) },
     history: [
       { created, created_by: `${runtime.kind} ${runtime.version}` },
-      { created, created_by: 'guest' },
+      ...layers.slice(1).map(() => ({ created, created_by: 'guest' })),
     ],
   }
 }
