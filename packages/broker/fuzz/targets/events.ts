@@ -34,7 +34,10 @@ export const events: FuzzTarget = {
 }
 
 const latin = (bytes: Uint8Array) => Buffer.from(bytes).toString('latin1')
-const meaning = ({ type, data }: ServerEvent) => ({ type, data })
+const meaning = ({ type, data }: ServerEvent) => ({
+  type,
+  data: new TextDecoder('utf-8', { ignoreBOM: true }).decode(data),
+})
 
 function stream(random: Random): string {
   const mark = random.once(6) ? '\ufeff' : ''

@@ -2,7 +2,7 @@ import type { McpSpec, ToolSpec } from '@sandbox/protocol'
 import { type CallEvent, type CallReason, CallRecord } from '../call/call-event.ts'
 import { linkCallSignal } from '../call/call-signal.ts'
 import { CallRefusal } from '../call/refusal.ts'
-import { carriesSecret } from '../reflection/scan-json.ts'
+import { largeCarriesSecret } from '../reflection/scan-json.ts'
 import type { Turn } from '../turn/turn-binding.ts'
 import type { McpLinks } from './mcp-links.ts'
 import type { McpServer } from './mcp-port.ts'
@@ -66,7 +66,7 @@ async function ask(server: McpServer, { links, turn, signal: guest, limitMs }: M
     }
     const listed = await links.of(turn, server).list({ ...(secret && { secret }), signal, onStatus })
     const shown = shownTools(server.tools, listed)
-    if (carriesSecret(shown.specs, turn.matcher)) throw new CallRefusal('reflection')
+    if (await largeCarriesSecret(shown.specs, turn.matcher, signal)) throw new CallRefusal('reflection')
     return { server, record, shown, reason: 'ok' }
   } catch (error) {
     const { reason } = refusal() ?? (error instanceof CallRefusal ? error : new CallRefusal('internal'))

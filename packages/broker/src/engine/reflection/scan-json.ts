@@ -1,12 +1,14 @@
-import { setImmediate as letOthersRun } from 'node:timers/promises'
 import { limits } from '@sandbox/protocol'
-import { unescaped } from './unescape.ts'
+import { atOnce, inPieces, PIECE_BYTES, type Pieces } from '../call/in-pieces.ts'
+import { unescaping } from './unescape.ts'
 
 /** What looks for secrets in text. */
 export interface TextMatcher {
   /** Whether there is nothing to look for; omitted = `false`. */
   readonly empty?: boolean
   matchesBytes(bytes: Uint8Array): boolean
+  /** The same, for text that comes in pieces; omitted = large text is searched in one piece. */
+  stream?(): { push(piece: Uint8Array): unknown; readonly hit: boolean }
 }
 
 /**
@@ -15,9 +17,6 @@ export interface TextMatcher {
  * per five characters: without a bound the search would take time by the square of the text.
  */
 export const MOST_LEVELS = 16
-
-/** From here on others may run between two levels. */
-const LARGE_BYTES = 64 * 1024
 
 /**
  * True when a decoded JSON value carries a secret in a key, a string or a number, in any form that the matcher
@@ -43,7 +42,7 @@ export async function largeCarriesSecret(
   if (matcher.empty === true) return false
   const texts = textsOf(value)
   if (texts === undefined) return true
-  return texts.length < LARGE_BYTES ? bytesCarry(texts, matcher) : largeBytesCarry(texts, matcher, signal)
+  return largeBytesCarry(texts, matcher, signal)
 }
 
 /** All keys, strings and numbers of a decoded JSON value, in lines; `undefined` when it is nested too deep. */
@@ -73,40 +72,39 @@ function textsOf(value: unknown): Uint8Array | undefined {
  * JSON text may be given as a whole: that finds keys, values and JSON inside of strings, and a key that comes twice.
  */
 export function bytesCarry(bytes: Uint8Array, matcher: TextMatcher): boolean {
-  if (matcher.empty === true) return false
-  for (const level of levelsOf(bytes)) {
-    if (level === 'too deep' || matcher.matchesBytes(level)) return true
-  }
-  return false
+  return atOnce(searching(bytes, matcher))
 }
 
-/** As {@link bytesCarry}, for large text: lets other work run in between. Rejects with the signal's reason. */
+/** As {@link bytesCarry}, for text that may be large: lets other work run in between. Rejects with the signal's reason. */
 export async function largeBytesCarry(
   bytes: Uint8Array,
   matcher: TextMatcher,
   signal: AbortSignal,
 ): Promise<boolean> {
-  if (matcher.empty === true) return false
-  for (const level of levelsOf(bytes)) {
-    await letOthersRun()
-    signal.throwIfAborted()
-    if (level === 'too deep' || matcher.matchesBytes(level)) return true
-    await letOthersRun()
-  }
-  return false
+  return await inPieces(searching(bytes, matcher), signal)
 }
 
-/** The text as it stands, and unescaped once, twice, …, each in the memory of the one before. */
-function* levelsOf(bytes: Uint8Array): Generator<Uint8Array | 'too deep', void> {
-  yield bytes
+/** What {@link bytesCarry} does: the text as it stands, and unescaped once, twice, …, each in the memory of the last. */
+export function* searching(bytes: Uint8Array, matcher: TextMatcher): Pieces<boolean> {
+  if (matcher.empty === true) return false
   let level = bytes
   let memory: Uint8Array | undefined
   for (let count = 1; ; count += 1) {
-    const next = unescaped(level, memory)
-    if (next === undefined || next.length === level.length) return
-    if (count > MOST_LEVELS) return yield 'too deep'
-    yield next
+    if (yield* holds(level, matcher)) return true
+    const next = yield* unescaping(level, memory)
+    if (next === undefined || next.length === level.length) return false
+    if (count > MOST_LEVELS) return true
     memory = next
     level = next
   }
+}
+
+function* holds(text: Uint8Array, matcher: TextMatcher): Pieces<boolean> {
+  const scan = text.length > PIECE_BYTES ? matcher.stream?.() : undefined
+  if (scan === undefined) return matcher.matchesBytes(text)
+  for (let from = 0; from < text.length && !scan.hit; from += PIECE_BYTES) {
+    scan.push(text.subarray(from, from + PIECE_BYTES))
+    yield
+  }
+  return scan.hit
 }

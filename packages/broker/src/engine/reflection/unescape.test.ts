@@ -1,6 +1,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { Unescape, unescaped } from './unescape.ts'
+import { atOnce, PIECE_BYTES } from '../call/in-pieces.ts'
+import { Unescape, unescaping } from './unescape.ts'
+
+const unescaped = (bytes: Uint8Array, memory?: Uint8Array) => atOnce(unescaping(bytes, memory))
 
 /** Text that is full of escapes, whole and broken. */
 const almostJson = fc
@@ -74,4 +77,20 @@ test('what is broken stays as it is, but for its backslash', () => {
     expect(text(unescaped(Buffer.from(given)) ?? ([] as never))).toBe(read)
   }
   expect(unescaped(Buffer.from('plain'))).toBeUndefined()
+})
+
+test('text of several pieces reads as in one, wherever an escape is cut, also within its own memory', () => {
+  const value = `x${'\\n"é日🎉'.repeat(40_000)}`
+  for (const [level, cut] of [
+    [JSON.stringify(value), 0],
+    [[...JSON.stringify(value)].map((char) => (char === 'n' ? '\\u006e' : char)).join(''), 7],
+  ] as const) {
+    for (let shift = 0; shift < 8; shift += 1) {
+      const inner = Buffer.from(`${'y'.repeat(PIECE_BYTES - cut - shift)}${level.slice(1, -1)}`)
+      const whole = Buffer.from(`"${inner}"`)
+      const expected = JSON.parse(whole.toString()) as string
+      expect(text(unescaped(inner) ?? inner)).toBe(expected)
+      expect(text(unescaped(inner, inner) ?? inner)).toBe(expected)
+    }
+  }
 })

@@ -1,3 +1,5 @@
+import { PIECE_BYTES, type Pieces } from '../call/in-pieces.ts'
+
 const BACKSLASH = 0x5c
 const U = 0x75
 
@@ -13,19 +15,27 @@ for (const digit of '0123456789abcdefABCDEF') HEX[digit.charCodeAt(0)] = Number.
 
 /**
  * Replaces the escapes of JSON text, one level of them; `undefined` when there is none. `memory`, where the answer
- * goes, may be the text's own; omitted = new memory.
+ * goes, may be the text's own; omitted = new memory. Yields after every piece.
  */
-export function unescaped(bytes: Uint8Array, memory?: Uint8Array): Uint8Array | undefined {
-  const first = bytes.indexOf(BACKSLASH)
-  if (first === -1) return undefined
+export function* unescaping(bytes: Uint8Array, memory?: Uint8Array): Pieces<Uint8Array | undefined> {
+  let from = bytes.indexOf(BACKSLASH)
+  if (from === -1) return undefined
   const out = memory ?? new Uint8Array(bytes.length)
-  out.set(bytes.subarray(0, first))
-  const { read, written } = unescapeInto(out, { bytes, from: first })
-  out.set(bytes.subarray(read), written)
-  return out.subarray(0, written + bytes.length - read)
+  out.set(bytes.subarray(0, from))
+  let to = from
+  for (let end = from; end < bytes.length; ) {
+    end = Math.min(bytes.length, from + PIECE_BYTES)
+    const { read, written } = unescapeInto(out, { bytes: bytes.subarray(from, end), to })
+    from += read
+    to = written
+    yield
+  }
+  // An escape that the end cut off.
+  out.set(bytes.subarray(from), to)
+  return out.subarray(0, to + bytes.length - from)
 }
 
-/** As {@link unescaped}, for JSON text that comes in pieces, cut anywhere. What is between strings stays as it is. */
+/** As {@link unescaping}, for JSON text that comes in pieces, cut anywhere. What is between strings stays as it is. */
 export class Unescape {
   #open: Uint8Array = new Uint8Array(0)
 
@@ -37,23 +47,23 @@ export class Unescape {
       return bytes
     }
     const out = new Uint8Array(bytes.length)
-    const { read, written } = unescapeInto(out, { bytes, from: 0 })
+    const { read, written } = unescapeInto(out, { bytes, to: 0 })
     this.#open = Uint8Array.from(bytes.subarray(read))
     return out.subarray(0, written)
   }
 }
 
 /**
- * Unescapes from a place on: all bytes before it are where they belong already. Stops before an escape that is
- * not complete. The output is never longer than the input, so that they may share memory.
+ * Unescapes a piece into `out`, from `to` on. Stops before an escape that is not complete. The output is never longer
+ * than the input, so that they may share memory.
  */
 function unescapeInto(
   out: Uint8Array,
-  { bytes, from }: { readonly bytes: Uint8Array; readonly from: number },
+  { bytes, to: start }: { readonly bytes: Uint8Array; readonly to: number },
 ): { read: number; written: number } {
   const last = bytes.lastIndexOf(BACKSLASH)
-  let to = from
-  let at = from
+  let to = start
+  let at = 0
   while (at <= last) {
     while (bytes[at] !== BACKSLASH) out[to++] = bytes[at++] as number
     const sign = bytes[at + 1]

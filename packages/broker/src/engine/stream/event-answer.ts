@@ -1,5 +1,6 @@
 import type { CallReason } from '../call/call-event.ts'
 import { wireError } from '../call/guest-answer.ts'
+import { inPieces, PIECE_BYTES } from '../call/in-pieces.ts'
 import { CallRefusal } from '../call/refusal.ts'
 import type { UpstreamAnswer } from '../upstream/open-upstream.ts'
 import { EventReader } from './event-reader.ts'
@@ -87,7 +88,7 @@ export class EventAnswer implements AsyncIterable<Uint8Array> {
       if (next.done === true) break
       left -= next.value.byteLength
       if (left < 0) throw new CallRefusal('upstream_invalid', { retry: false })
-      const { out, refusal } = this.#scan(events, next.value)
+      const { out, refusal } = await this.#scan(events, next.value)
       if (out.length > 0) yield out.length === 1 ? (out[0] as Uint8Array) : Buffer.concat(out)
       if (refusal !== undefined) throw refusal
       if (this.#scanner.end === 'ended') return
@@ -96,12 +97,17 @@ export class EventAnswer implements AsyncIterable<Uint8Array> {
     yield* this.#scanner.release()
   }
 
-  /** Events before one that is refused may go out. */
-  #scan(events: EventReader, chunk: Uint8Array): { out: Uint8Array[]; refusal?: CallRefusal } {
+  /** Events before one that is refused may go out. A large one lets others run while it is searched. */
+  async #scan(events: EventReader, chunk: Uint8Array): Promise<{ out: Uint8Array[]; refusal?: CallRefusal }> {
     const out: Uint8Array[] = []
     try {
       for (const event of events.push(chunk)) {
-        out.push(...this.#scanner.push(event))
+        const large = event.bytes.length > PIECE_BYTES
+        out.push(
+          ...(large
+            ? await inPieces(this.#scanner.taking(event), this.#options.signal)
+            : this.#scanner.push(event)),
+        )
         if (this.#scanner.end === 'ended') break
       }
       return { out }

@@ -14,7 +14,8 @@ function read(
   return events
 }
 
-const shape = (events: readonly ServerEvent[]) => events.map(({ type, data }) => [type, data])
+const shape = (events: readonly ServerEvent[]) =>
+  events.map(({ type, data }) => [type, Buffer.from(data).toString()])
 
 describe('standards h: events as WHATWG reads them', () => {
   test.each<[what: string, text: string, events: [type: string, data: string][]]>([
@@ -108,6 +109,13 @@ test('T22 what is passed on is the same wherever it was cut, and nothing of it i
 test('comments and fields that nobody needs are not passed on', () => {
   const events = read(': sk-secret\nid: sk-secret\ndata: a\nretry: 1\nevent: x\n\n')
   expect(Buffer.from(events[0]?.bytes ?? []).toString()).toBe('data: a\nevent: x\n\n')
+})
+
+test('an event of very many lines is refused: each takes memory of its own', () => {
+  const lines = (count: number) => `${'data:\n'.repeat(count)}\n`
+  expect(read(lines(16_384), 100_000)).toHaveLength(1)
+  expect(() => read(lines(16_385), 100_000)).toThrow('upstream_invalid')
+  expect(read(`${':\n'.repeat(50_000)}data: a\n\n`, 100_000)).toHaveLength(1)
 })
 
 test('W-25 an event over the limit is refused, however it comes', () => {

@@ -4,16 +4,22 @@ import { CallRefusal } from '../call/refusal.ts'
 export interface ServerEvent {
   /** The `event` field; empty when there was none. */
   readonly type: string
-  /** The `data` lines, joined by LF. */
-  readonly data: string
+  /** The `data` lines, joined by LF; may share memory with `bytes`. */
+  readonly data: Uint8Array
   /** The event as it is passed on: its `event` and `data` lines, byte for byte, each ended by LF. */
   readonly bytes: Uint8Array
 }
+
+/** Most lines of an event: each is kept by itself until the event is complete. */
+const MOST_LINES = 16_384
 
 const LF = 0x0a
 const CR = 0x0d
 const COLON = 0x3a
 const SPACE = 0x20
+const LONGEST_NAME = 'event'.length
+const NOTHING = Buffer.alloc(0)
+const ENDS = Buffer.from([LF, LF])
 
 /**
  * Cuts a stream of bytes into server-sent events, in whatever pieces it comes (WHATWG HTML, section 9.2.6: CR, LF
@@ -26,7 +32,7 @@ export class EventReader {
   #rest: Uint8Array[] = []
   /** Lines of the event at work, and their size with that of `#rest`. */
   #kept: Buffer[] = []
-  #data: string[] = []
+  #data: Buffer[] = []
   #type = ''
   #size = 0
   #first = true
@@ -40,7 +46,7 @@ export class EventReader {
 
   /**
    * The events that these bytes complete.
-   * @throws CallRefusal `upstream_invalid` for an event over the limit.
+   * @throws CallRefusal `upstream_invalid` for an event over the limit, or one of more than 16,384 lines.
    */
   push(chunk: Uint8Array): ServerEvent[] {
     const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
@@ -54,7 +60,8 @@ export class EventReader {
       if (cr < from) cr = indexOf(bytes, CR, from)
       const end = Math.min(lf, cr)
       if (end === bytes.length) break
-      const event = this.#line(this.#take(bytes.subarray(from, end)))
+      const whole = this.#rest.length === 0
+      const event = this.#line(this.#take(bytes.subarray(from, end)), whole)
       if (event !== undefined) events.push(event)
       from = end + 1
       if (end === cr) {
@@ -79,7 +86,7 @@ export class EventReader {
 
   #take(end: Buffer): Buffer {
     this.#grow(end.length)
-    const line = this.#rest.length === 0 ? end : Buffer.concat([...this.#rest, end])
+    const line = this.#rest.length === 0 ? end : ended([...this.#rest, end])
     this.#rest = []
     if (!this.#first) return line
     this.#first = false
@@ -87,16 +94,20 @@ export class EventReader {
     return marked ? line.subarray(3) : line
   }
 
-  #line(line: Buffer): ServerEvent | undefined {
+  /** `inChunk`: the line is in the chunk's memory, which whoever owns it may use again. */
+  #line(line: Buffer, inChunk: boolean): ServerEvent | undefined {
     if (line.length === 0) return this.#dispatch()
     const colon = line.indexOf(COLON)
-    const name = line.toString('latin1', 0, colon === -1 ? line.length : colon)
+    const nameEnd = colon === -1 ? line.length : colon
+    const name = nameEnd > LONGEST_NAME ? '' : line.toString('latin1', 0, nameEnd)
     if (name !== 'data' && name !== 'event') return undefined
-    const from = colon === -1 ? line.length : colon + (line[colon + 1] === SPACE ? 2 : 1)
-    const value = line.toString('utf8', from)
+    if (this.#kept.length === MOST_LINES) throw new CallRefusal('upstream_invalid', { retry: false })
+    const kept = inChunk ? ended([line]) : line
+    const from = kept[nameEnd + 1] === SPACE ? nameEnd + 2 : nameEnd + 1
+    const value = kept.subarray(Math.min(from, kept.length))
     if (name === 'data') this.#data.push(value)
-    else this.#type = value
-    this.#kept.push(Buffer.from(line))
+    else this.#type = value.toString('utf8')
+    this.#kept.push(kept)
     return undefined
   }
 
@@ -104,7 +115,7 @@ export class EventReader {
     const event =
       this.#data.length === 0
         ? undefined
-        : { type: this.#type, data: this.#data.join('\n'), bytes: blockOf(this.#kept) }
+        : { type: this.#type, data: joined(this.#data), bytes: blockOf(this.#kept) }
     this.#kept = []
     this.#data = []
     this.#type = ''
@@ -119,15 +130,30 @@ function indexOf(bytes: Buffer, byte: number, from: number): number {
   return at === -1 ? bytes.length : at
 }
 
+/** These bytes in memory of their own, with two LF right after them. */
+function ended(parts: readonly Uint8Array[]): Buffer {
+  return Buffer.concat([...parts, ENDS]).subarray(0, -ENDS.length)
+}
+
+/** Lines that {@link ended} made, each ended by LF, and one LF more. One line, as most events have, is not copied. */
 function blockOf(lines: readonly Buffer[]): Uint8Array {
-  const size = lines.reduce((sum, line) => sum + line.length + 1, 1)
+  const [first] = lines
+  if (first !== undefined && lines.length === 1) {
+    return new Uint8Array(first.buffer, first.byteOffset, first.length + ENDS.length)
+  }
+  return joined([...lines, NOTHING, NOTHING])
+}
+
+/** The lines with an LF between each two. */
+function joined(lines: readonly Buffer[]): Uint8Array {
+  if (lines.length === 1) return lines[0] as Buffer
+  const size = lines.reduce((sum, line) => sum + line.length + 1, -1)
   const block = new Uint8Array(size)
   let at = 0
   for (const line of lines) {
     block.set(line, at)
     at += line.length
-    block[at++] = LF
+    if (at < size) block[at++] = LF
   }
-  block[at] = LF
   return block
 }

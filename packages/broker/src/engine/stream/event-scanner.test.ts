@@ -1,11 +1,12 @@
 import { createSecretMatcher, Secret } from '@sandbox/credential-scope'
 import { encodingsOf } from '@sandbox/testing'
 import { describe, expect, test } from 'vitest'
+import { inPieces, PIECE_BYTES } from '../call/in-pieces.ts'
 import { anthropicMessages } from '../wire/anthropic.ts'
 import type { WireFamily } from '../wire/family.ts'
 import { openAiChat } from '../wire/openai-chat.ts'
 import { openAiResponses } from '../wire/openai-responses.ts'
-import { EventReader } from './event-reader.ts'
+import { EventReader, type ServerEvent } from './event-reader.ts'
 import { EventScanner } from './event-scanner.ts'
 
 const TOKEN = 'sk-proj-0123456789+/=&"<abcdef>'
@@ -257,4 +258,95 @@ function readable(out: string): string {
   ]
     .map(([, piece]) => JSON.parse(`"${piece}"`) as string)
     .join('')
+}
+
+describe('issue 4: an event of 16 MiB does not hold up the host', () => {
+  const SIZE = 16 * 1024 * 1024 - 4096
+  const fresh = () =>
+    new EventScanner({
+      matcher: MATCHER,
+      family: openAiChat.follow(),
+      usageAsked: true,
+      onUsage: () => {},
+      onCreated: () => {},
+    })
+  /** An event whose data is this text. */
+  const eventOf = (data: string) => {
+    const reader = new EventReader({ eventBytes: 16 * 1024 * 1024 })
+    const bytes = Buffer.from(`data: ${data}\n\n`)
+    const events: ServerEvent[] = []
+    for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
+      events.push(...reader.push(bytes.subarray(at, at + PIECE_BYTES)))
+    }
+    return events[0] as ServerEvent
+  }
+  const content = (inner: string) => `{"choices":[{"index":0,"delta":{"content":"${inner}"}}]}`
+  const HUGE: [what: string, data: () => string][] = [
+    ['plain text', () => content('x'.repeat(SIZE))],
+    ['nothing but escapes', () => content('\\u0061'.repeat(SIZE / 6))],
+    ['backslashes, level over level', () => content(`${'\\'.repeat(1022)}xx`.repeat(SIZE / 1024))],
+    ['characters of three bytes', () => content('日'.repeat(SIZE / 3))],
+    [
+      'a million small values',
+      () => `{"logprobs":[${'0,'.repeat(1 << 20)}${' '.repeat(SIZE - (2 << 20))}0]}`,
+    ],
+    ['a value and much space', () => `{"x":[${'0,'.repeat(200_000)}${' '.repeat(SIZE - 400_016)}0]}`],
+    ['fragments of JSON', () => JSON.stringify(args('\\u0061'.repeat(SIZE / 8)))],
+  ]
+
+  test.each(HUGE)('others run while it is searched, and the call can end meanwhile: %s', async (_, data) => {
+    const event = eventOf(data())
+    let others = 0
+    let working = true
+    const other = () => {
+      others += 1
+      if (working) setImmediate(other)
+    }
+    setImmediate(other)
+    const never = new AbortController().signal
+    expect((await inPieces(fresh().taking(event), never))[0]).toBe(event.bytes)
+    working = false
+    // Each of them ran between two pieces.
+    expect(others).toBeGreaterThan(3)
+    const control = new AbortController()
+    setImmediate(() => control.abort(new TypeError('over')))
+    await expect(inPieces(fresh().taking(event), control.signal)).rejects.toThrow('over')
+  })
+
+  test.each<[what: string, inner: string]>([
+    ['at its end', 'x'.repeat(SIZE - 1000) + JSON.stringify(TOKEN).slice(1, -1)],
+    ['where two pieces meet', 'x'.repeat(PIECE_BYTES * 3 - 50) + JSON.stringify(TOKEN).slice(1, -1)],
+    [
+      'below escapes',
+      `${'x'.repeat(PIECE_BYTES * 3 - 70)}${unicode(unicode(TOKEN).replaceAll('\\', '\\\\'))}`,
+    ],
+  ])('W-17 a secret in it is found: %s', async (_, inner) => {
+    const { signal } = new AbortController()
+    await expect(inPieces(fresh().taking(eventOf(content(inner))), signal)).rejects.toMatchObject({
+      reason: 'reflection',
+    })
+  })
+
+  test('W-18 and so is one that begins in it and ends in the next', async () => {
+    const scanner = fresh()
+    const { signal } = new AbortController()
+    const half = TOKEN.slice(0, 20)
+    const begun = eventOf(content('x'.repeat(PIECE_BYTES * 4) + JSON.stringify(half).slice(1, -1)))
+    expect(await inPieces(scanner.taking(begun), signal)).toHaveLength(0)
+    expect(() => scanner.push(eventOf(JSON.stringify(text(TOKEN.slice(20)))))).toThrow('reflection')
+  })
+
+  test('more values than any delta has are refused', () => {
+    for (const data of [
+      JSON.stringify(text([] as never)).replace('[]', `[${'0,'.repeat(20_000)}0]`),
+      `{"choices":[${'0,'.repeat(2000)}0]}`,
+      content('x'.repeat(PIECE_BYTES)).replace('"index":0', '"index":0,"index":0'),
+    ]) {
+      expect(() => fresh().push(eventOf(data))).toThrow('upstream_invalid')
+    }
+  })
+})
+
+function unicode(text: string): string {
+  return [...text].map((char) => `\\u00${char.charCodeAt(0).toString(16).padStart(2, '0')}`).join('')
 }

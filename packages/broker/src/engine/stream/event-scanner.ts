@@ -1,11 +1,13 @@
 import type { SecretMatcher } from '@sandbox/credential-scope'
 import type { CallUsage } from '../call/call-event.ts'
+import { atOnce, PIECE_BYTES, type Pieces } from '../call/in-pieces.ts'
 import { CallRefusal } from '../call/refusal.ts'
-import { bytesCarry } from '../reflection/scan-json.ts'
+import { searching } from '../reflection/scan-json.ts'
 import type { FamilyStream, Reading } from '../wire/family.ts'
 import { isObject } from '../wire/reading.ts'
 import { BlockWindows } from './block-windows.ts'
 import type { ServerEvent } from './event-reader.ts'
+import { largeValue } from './large-value.ts'
 
 /** Most bytes that wait behind what may become a secret. */
 const HELD_BYTES = 4 * 1024 * 1024
@@ -54,12 +56,20 @@ export class EventScanner {
    * out; `upstream_invalid`.
    */
   push(event: ServerEvent): readonly Uint8Array[] {
+    return atOnce(this.taking(event))
+  }
+
+  /** As {@link EventScanner.push}, for an event that may be large. */
+  *taking({ type, data, bytes }: ServerEvent): Pieces<readonly Uint8Array[]> {
     const { matcher, family, usageAsked } = this.#options
-    const { type, data, bytes } = event
-    if (bytesCarry(bytes, matcher)) throw new CallRefusal('reflection')
-    const reading = family.read({ type, data, value: objectOf(data) })
-    for (const delta of reading.deltas ?? []) {
-      if (this.#windows.push(delta)) throw new CallRefusal('reflection')
+    if (yield* searching(bytes, matcher)) throw new CallRefusal('reflection')
+    const reading = family.read({ type, data: wordOf(data), value: yield* objectOf(data) })
+    for (const { block, text, deeper } of reading.deltas ?? []) {
+      for (let from = 0; from < text.length; from += PIECE_BYTES) {
+        const piece = text.length <= PIECE_BYTES ? text : text.slice(from, from + PIECE_BYTES)
+        if (this.#windows.push({ block, text: piece, deeper })) throw new CallRefusal('reflection')
+        if (text !== piece) yield
+      }
     }
     for (const prefix of reading.closes ?? []) this.#windows.close(prefix)
     this.#note(reading)
@@ -90,13 +100,31 @@ export class EventScanner {
   }
 }
 
-/** With the white space of JSON before it: clients parse that as well. */
-const OBJECT = /^[ \t\n\r]*\{/
+/** Longest data that is a word, such as `[DONE]`. */
+const WORD_BYTES = 64
+const SPACE: ReadonlySet<number | undefined> = new Set([0x20, 0x09, 0x0a, 0x0d])
+const MOST_SPACE = 1024
+const CURLY = 0x7b
 
-function objectOf(data: string): Readonly<Record<string, unknown>> | undefined {
-  if (!OBJECT.test(data)) return undefined
+function wordOf(data: Uint8Array): string {
+  return data.length > WORD_BYTES ? '' : textOf(data)
+}
+
+function textOf(data: Uint8Array): string {
+  return Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('utf8')
+}
+
+/** Clients parse it with white space before it as well. */
+function* objectOf(data: Uint8Array): Pieces<Readonly<Record<string, unknown>> | undefined> {
+  let first = 0
+  while (first < MOST_SPACE && SPACE.has(data[first])) first += 1
+  if (first < MOST_SPACE && data[first] !== CURLY) return undefined
+  if (data.length > PIECE_BYTES) {
+    const value = yield* largeValue(data)
+    return isObject(value) ? value : undefined
+  }
   try {
-    const value: unknown = JSON.parse(data)
+    const value: unknown = JSON.parse(textOf(data))
     return isObject(value) ? value : undefined
   } catch {
     return undefined

@@ -21,6 +21,7 @@ export interface DeltaText {
 export interface FamilyEvent {
   /** The `event` field. */
   readonly type: string
+  /** The data as it stands, when it is short; else empty. */
   readonly data: string
   /** The data as JSON; `undefined` when it is no JSON object. */
   readonly value: Readonly<Record<string, unknown>> | undefined

@@ -1,4 +1,5 @@
 import type { CallUsage } from '../call/call-event.ts'
+import { CallRefusal } from '../call/refusal.ts'
 import type { DeltaText, FamilyEvent, FamilyStream, Reading, WireError, WireFamily } from './family.ts'
 import { openAiError } from './openai-error.ts'
 import { deltaTexts, eventBytes, indexOf, isObject, objectAt, usageFrom } from './reading.ts'
@@ -11,6 +12,9 @@ export const openAiChat: WireFamily = {
   follow: () => new ChatStream(),
 }
 
+/** One is what the host asks for. */
+const MOST_CHOICES = 1024
+
 class ChatStream implements FamilyStream {
   readonly #open = new Set<string>()
   #choices = 0
@@ -21,7 +25,9 @@ class ChatStream implements FamilyStream {
     if (isObject(value.error) || typeof value.error === 'string') return { failed: true, end: 'finished' }
     const deltas: DeltaText[] = []
     const closes: string[] = []
-    for (const [at, choice] of (Array.isArray(value.choices) ? value.choices : []).entries()) {
+    const choices = Array.isArray(value.choices) ? value.choices : []
+    if (choices.length > MOST_CHOICES) throw new CallRefusal('upstream_invalid', { retry: false })
+    for (const [at, choice] of choices.entries()) {
       if (!isObject(choice)) continue
       const index = indexOf(choice, at)
       if (!this.#open.has(index)) this.#choices += 1

@@ -21,6 +21,8 @@ const ENDS: ReadonlySet<unknown> = new Set([
   'error',
 ])
 const FAILS: ReadonlySet<unknown> = new Set(['response.failed', 'error'])
+/** Most ids of one event. */
+const MOST_IDS = 1024
 const JSON_TEXT = /arguments|input|code/
 
 class ResponseStream implements FamilyStream {
@@ -69,7 +71,10 @@ function createdBy(
       : type === 'response.completed' || type === 'response.incomplete'
         ? response?.output
         : []
-  const kept = [...(type === 'response.created' ? [response] : []), ...(Array.isArray(items) ? items : [])]
+  const kept = [
+    ...(type === 'response.created' ? [response] : []),
+    ...(Array.isArray(items) ? items.slice(0, MOST_IDS) : []),
+  ]
   const created = kept.flatMap((one) => (isObject(one) && typeof one.id === 'string' ? [one.id] : []))
   return created.length === 0 ? {} : { created }
 }

@@ -1,4 +1,5 @@
 import type { CallUsage } from '../call/call-event.ts'
+import { CallRefusal } from '../call/refusal.ts'
 import type { DeltaText } from './family.ts'
 
 type JsonObject = Readonly<Record<string, unknown>>
@@ -19,24 +20,35 @@ const WHOLE: ReadonlySet<string> = new Set(['id', 'role', 'type', 'index', 'call
 /** JSON text, in pieces. */
 const JSON_TEXT: ReadonlySet<string> = new Set(['arguments', 'partial_json', 'input'])
 const DEPTH = 8
+/** Most values in one delta: real ones have a few. */
+const MOST_VALUES = 16_384
 
 /**
  * Every text in a delta, each with the name of its block: the path to it, with an `index` field in place of the
  * position where there is one. So a field that nobody has heard of yet is followed too.
+ * @throws CallRefusal `upstream_invalid` for more values than any delta has.
  */
 export function deltaTexts(delta: unknown, block: string): DeltaText[] {
-  const found: DeltaText[] = []
+  const found: Found = { texts: [], left: MOST_VALUES }
   collect(found, delta, { block, key: '', depth: 0 })
-  return found
+  return found.texts
+}
+
+interface Found {
+  readonly texts: DeltaText[]
+  /** How many values may still come. */
+  left: number
 }
 
 function collect(
-  found: DeltaText[],
+  found: Found,
   node: unknown,
   at: { readonly block: string; readonly key: string; readonly depth: number },
 ): void {
+  found.left -= 1
+  if (found.left < 0) throw new CallRefusal('upstream_invalid', { retry: false })
   if (typeof node === 'string') {
-    if (node !== '') found.push({ block: at.block, text: node, deeper: JSON_TEXT.has(at.key) })
+    if (node !== '') found.texts.push({ block: at.block, text: node, deeper: JSON_TEXT.has(at.key) })
     return
   }
   if (typeof node !== 'object' || node === null || at.depth === DEPTH) return
