@@ -16,7 +16,15 @@ const brand = Symbol.for('sandbox.roundtable-plugin.error')
  * - `cleanup_failed`: the turn was answered, but its worker or directory could not be removed
  * - `turn_too_large`: prompt and tools leave no room for the largest message
  * - `posture_refused`: a worker's own examination differs from what its driver promises
+ * - `workspace_full`: a channel's workspace takes more than it may
  * - `worker_ended`: a worker ended before its turn did
+ * - `worker_looping`: the workers of a channel keep ending before they are ready; none is started for a while
+ * - `worker_late`: a worker was not ready in time
+ * - `channel_alias`: two channel keys would share one directory
+ * - `profile_unknown`: there is no profile of that name
+ * - `hook_failed`: a function of the operator failed, or gave what cannot be used
+ * - `stopped`: somebody stopped the channel
+ * - `turn_failed`: what happened to a turn that has no answer, for the operator
  * - `plugin_invalid`: a plugin cannot be linked
  * - `not_linked`: a host part was used during setup
  * - `service_missing`: nobody provides a service
@@ -39,7 +47,15 @@ export type SandboxPluginErrorCode =
   | 'cleanup_failed'
   | 'turn_too_large'
   | 'posture_refused'
+  | 'workspace_full'
   | 'worker_ended'
+  | 'worker_looping'
+  | 'worker_late'
+  | 'channel_alias'
+  | 'profile_unknown'
+  | 'hook_failed'
+  | 'stopped'
+  | 'turn_failed'
   | 'plugin_invalid'
   | 'not_linked'
   | 'service_missing'
@@ -62,5 +78,13 @@ export class SandboxPluginError extends Error {
   /** True for an error of this class, whichever copy of the package made it. */
   static isInstance(value: unknown): value is SandboxPluginError {
     return typeof value === 'object' && value !== null && (value as Record<symbol, unknown>)[brand] === true
+  }
+}
+
+/** A turn of a Pi worker that has no answer. The message is what the chat is told; what happened is in `cause`. */
+export class AgentRunError extends Error {
+  constructor(message: string, options?: { cause?: unknown }) {
+    super(message, options)
+    this.name = 'AgentRunError'
   }
 }

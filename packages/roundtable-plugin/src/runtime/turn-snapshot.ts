@@ -40,7 +40,11 @@ export function checkChannel(channel: ChannelKey): void {
   refuse(!isChannelKey(channel), 'channel', 'must look like "surface:id"')
 }
 
-function copySpeaker(channel: ChannelKey, speaker: TurnSnapshot['speaker']): TurnSnapshot['speaker'] {
+/**
+ * A frozen copy of the speaker.
+ * @throws SandboxPluginError `input_invalid`
+ */
+export function copySpeaker(channel: ChannelKey, speaker: TurnSnapshot['speaker']): TurnSnapshot['speaker'] {
   try {
     return snapshotScope({ channel, speaker }).speaker
   } catch (cause) {
