@@ -115,7 +115,9 @@ class Pool {
     if (cost > this.#size) {
       throw new CallRefusal('body_too_large', { limitBytes: Math.floor(this.#size / COPIES) })
     }
-    await this.#admitted(holder, cost, signal)
+    // Nobody waits: the usual case.
+    if (this.#queue.length === 0 && this.#fits(holder, cost)) this.#hold(holder, cost)
+    else await this.#admitted(holder, cost, signal)
     let left = cost
     const giveBack = (amount: number) => {
       left -= amount
@@ -154,15 +156,27 @@ class Pool {
   #next(): void {
     for (let at = 0; at < this.#queue.length; ) {
       const { holder, cost, start } = this.#queue[at] as Waiting
-      if (holder.held > 0 && holder.held + cost > this.#size * ONE_BROKER) {
+      if (this.#isAtItsShare(holder, cost)) {
         at += 1
         continue
       }
       if (cost > this.#free) return
       this.#queue.splice(at, 1)
-      this.#free -= cost
-      holder.held += cost
+      this.#hold(holder, cost)
       start()
     }
+  }
+
+  #isAtItsShare(holder: Holder, cost: number): boolean {
+    return holder.held > 0 && holder.held + cost > this.#size * ONE_BROKER
+  }
+
+  #fits(holder: Holder, cost: number): boolean {
+    return cost <= this.#free && !this.#isAtItsShare(holder, cost)
+  }
+
+  #hold(holder: Holder, cost: number): void {
+    this.#free -= cost
+    holder.held += cost
   }
 }

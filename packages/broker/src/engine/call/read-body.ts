@@ -1,16 +1,22 @@
+import { Readable } from 'node:stream'
 import { limits } from '@sandbox/protocol'
-import { raceSignal } from './call-signal.ts'
 import { CallRefusal } from './refusal.ts'
 
 /** How a body is read. */
 export interface ReadBodyOptions {
-  readonly body: AsyncIterable<Uint8Array>
+  /** A stream is read by its events, which costs less; on the way out it is paused, not destroyed. */
+  readonly body: AsyncIterable<Uint8Array> | StreamBody
   /** As announced, in bytes. */
   readonly contentLength: number | undefined
   readonly limitBytes: number
   /** Longest silence in milliseconds; omitted = as long as the signal allows. */
   readonly idleMs?: number
   readonly signal: AbortSignal
+}
+
+/** A body that comes as a stream. */
+export interface StreamBody {
+  readonly stream: Readable
 }
 
 /**
@@ -20,30 +26,15 @@ export interface ReadBodyOptions {
  * announced. Rejects with the signal's reason when that fires.
  */
 export async function readBody(options: ReadBodyOptions): Promise<Uint8Array> {
-  const { body, contentLength, limitBytes, idleMs, signal } = options
-  const tooLarge = () => new CallRefusal('body_too_large', { limitBytes })
-  if (contentLength !== undefined && contentLength > limitBytes) throw tooLarge()
-  const room = roomFor(contentLength)
-  const chunks: Uint8Array[] = []
-  let size = 0
-  const reader = body[Symbol.asyncIterator]()
-  try {
-    for (;;) {
-      const next = await raceSignal(soon(readChunk(reader), idleMs), signal)
-      if (next === undefined) break
-      size += next.byteLength
-      if (size > limitBytes) throw tooLarge()
-      if (room === undefined) chunks.push(next)
-      else if (size > room.length) throw new CallRefusal('body_invalid')
-      else room.set(next, size - next.byteLength)
-    }
-  } finally {
-    // Not awaited: a reader that waits for its next chunk answers only then.
-    reader.return?.().catch(() => {})
+  const { body, contentLength, limitBytes, signal } = options
+  if (contentLength !== undefined && contentLength > limitBytes) {
+    throw new CallRefusal('body_too_large', { limitBytes })
   }
-  if (contentLength !== undefined && contentLength !== size) throw new CallRefusal('body_invalid')
-  if (room !== undefined) return room
-  return chunks.length === 1 ? (chunks[0] as Uint8Array) : Buffer.concat(chunks, size)
+  signal.throwIfAborted()
+  return await new Promise<Uint8Array>((resolve, reject) => {
+    const reading = new Reading(options, resolve, reject)
+    reading.follow(body instanceof Readable ? fromStream(body, reading) : fromBody(body, reading))
+  })
 }
 
 /** From this size on, a body is read into one piece of memory: its chunks would be there beside it for a while. */
@@ -56,20 +47,129 @@ function roomFor(contentLength: number | undefined): Uint8Array | undefined {
     : undefined
 }
 
-function soon<T>(chunk: Promise<T>, idleMs: number | undefined): Promise<T> {
-  if (idleMs === undefined) return chunk
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new CallRefusal('timeout')), idleMs)
-    chunk.then(resolve, reject).finally(() => clearTimeout(timer))
-  })
+/** A body on its way into memory. Ends once, with all of it or with a refusal. */
+class Reading {
+  readonly #options: ReadBodyOptions
+  readonly #room: Uint8Array | undefined
+  readonly #chunks: Uint8Array[] = []
+  readonly #resolve: (bytes: Uint8Array) => void
+  readonly #reject: (reason: unknown) => void
+  readonly #onAbort = () => this.fail(this.#options.signal.reason)
+  readonly #timer: NodeJS.Timeout | undefined
+  #size = 0
+  #stop: (() => void) | undefined
+  #over = false
+
+  constructor(
+    options: ReadBodyOptions,
+    resolve: (bytes: Uint8Array) => void,
+    reject: (reason: unknown) => void,
+  ) {
+    this.#options = options
+    this.#room = roomFor(options.contentLength)
+    this.#resolve = resolve
+    this.#reject = reject
+    const { idleMs, signal } = options
+    if (idleMs !== undefined) this.#timer = setTimeout(() => this.fail(new CallRefusal('timeout')), idleMs)
+    signal.addEventListener('abort', this.#onAbort)
+  }
+
+  /** What lets go of the source when the reading is over; it may be over already. */
+  follow(stop: () => void): void {
+    if (this.#over) stop()
+    else this.#stop = stop
+  }
+
+  take(chunk: Uint8Array): void {
+    if (this.#over) return
+    const at = this.#size
+    this.#size += chunk.byteLength
+    const { limitBytes } = this.#options
+    if (this.#size > limitBytes) {
+      this.fail(new CallRefusal('body_too_large', { limitBytes }))
+      return
+    }
+    this.#timer?.refresh()
+    if (this.#room === undefined) this.#chunks.push(chunk)
+    else if (this.#size > this.#room.length) this.fail(new CallRefusal('body_invalid'))
+    else this.#room.set(chunk, at)
+  }
+
+  end(): void {
+    const { contentLength } = this.#options
+    if (contentLength !== undefined && contentLength !== this.#size) {
+      this.fail(new CallRefusal('body_invalid'))
+      return
+    }
+    if (!this.#settle()) return
+    const chunks = this.#chunks
+    this.#resolve(this.#room ?? (chunks.length === 1 ? (chunks[0] as Uint8Array) : Buffer.concat(chunks)))
+  }
+
+  /** The body broke off. */
+  break(cause?: unknown): void {
+    this.fail(new CallRefusal('body_invalid', { cause }))
+  }
+
+  fail(reason: unknown): void {
+    if (this.#settle()) this.#reject(reason)
+  }
+
+  #settle(): boolean {
+    if (this.#over) return false
+    this.#over = true
+    clearTimeout(this.#timer)
+    this.#options.signal.removeEventListener('abort', this.#onAbort)
+    this.#stop?.()
+    return true
+  }
 }
 
-async function readChunk(reader: AsyncIterator<Uint8Array>): Promise<Uint8Array | undefined> {
-  try {
-    const next = await reader.next()
-    return next.done === true ? undefined : next.value
-  } catch (cause) {
-    throw new CallRefusal('body_invalid', { cause })
+function fromStream(stream: Readable, reading: Reading): () => void {
+  const onData = (chunk: Uint8Array) => reading.take(chunk)
+  const onEnd = () => reading.end()
+  const onError = (error: unknown) => reading.break(error)
+  const onClose = () => reading.break()
+  stream.on('error', onError)
+  stream.on('end', onEnd)
+  stream.on('close', onClose)
+  stream.on('data', onData)
+  if (stream.readableEnded) reading.end()
+  else if (stream.destroyed) reading.break()
+  return () => {
+    stream.off('data', onData)
+    stream.off('end', onEnd)
+    stream.off('close', onClose)
+    // A stream that nobody reads any more may fail too, and must not keep what was read.
+    stream.on('error', ignored)
+    stream.off('error', onError)
+    stream.pause()
+  }
+}
+
+function ignored(): void {}
+
+function fromBody(body: AsyncIterable<Uint8Array> | StreamBody, reading: Reading): () => void {
+  if ('stream' in body) return fromStream(body.stream, reading)
+  const reader = body[Symbol.asyncIterator]()
+  let open = true
+  const pull = async () => {
+    try {
+      for (;;) {
+        const next = await reader.next()
+        if (!open) return
+        if (next.done === true) return reading.end()
+        reading.take(next.value)
+      }
+    } catch (error) {
+      reading.break(error)
+    }
+  }
+  void pull()
+  return () => {
+    open = false
+    // Not awaited: a reader that waits for its next chunk answers only then.
+    reader.return?.().catch(() => {})
   }
 }
 

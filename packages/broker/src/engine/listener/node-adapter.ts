@@ -68,13 +68,14 @@ export class NodeAdapter {
       answer?.ended(sent)
       this.#rest(socket, response)
     })
-    this.#answer(incoming, guest.signal)
-      .catch(unhandled)
-      .then((made) => {
+    void this.#answer(incoming, guest.signal).then(
+      (made) => {
         answer = made
-        return closed ? made.ended(false) : write(incoming, response, made, this.#options.drainMs)
-      })
-      .catch(() => socket.destroy())
+        if (closed) return made.ended(false)
+        write(incoming, response, made, this.#options.drainMs).catch(() => socket.destroy())
+      },
+      () => socket.destroy(),
+    )
   }
 
   /** By what was handed over, not by `finish`: a quick guest has read an answer before the server hears of it. */
@@ -90,13 +91,30 @@ export class NodeAdapter {
 
   async #answer(incoming: IncomingMessage, signal: AbortSignal): Promise<BrokerAnswer> {
     if (incoming.httpVersion !== '1.1') return unhandled()
-    return await this.#options.handler({
-      method: incoming.method ?? '',
-      target: incoming.url ?? '',
-      rawHeaders: incoming.rawHeaders,
-      body: incoming.iterator({ destroyOnReturn: false }),
-      signal,
-    })
+    try {
+      return await this.#options.handler({
+        method: incoming.method ?? '',
+        target: incoming.url ?? '',
+        rawHeaders: incoming.rawHeaders,
+        body: new GuestBody(incoming),
+        signal,
+      })
+    } catch {
+      return unhandled()
+    }
+  }
+}
+
+/** A request's body: as a stream for who can read one. However its reader leaves, the connection stays. */
+class GuestBody implements AsyncIterable<Uint8Array> {
+  readonly stream: IncomingMessage
+
+  constructor(stream: IncomingMessage) {
+    this.stream = stream
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<Uint8Array> {
+    return this.stream.iterator({ destroyOnReturn: false })
   }
 }
 
@@ -110,26 +128,31 @@ async function write(
   answer: BrokerAnswer,
   drainMs: number,
 ): Promise<void> {
-  const { socket } = incoming
   const { body } = answer
-  const onAbort = () => socket.destroy()
-  answer.signal?.addEventListener('abort', onAbort)
-  response.on('close', () => answer.signal?.removeEventListener('abort', onAbort))
-  if (answer.signal?.aborted) onAbort()
   if (!incoming.complete && announced(incoming) <= DRAIN_BYTES) await drained(incoming)
   const stays = incoming.complete
+  if (answer.signal?.aborted) return void response.socket?.destroy()
   response.sendDate = false
   response.writeHead(answer.status, {
     ...answer.headers,
     ...(body instanceof Uint8Array ? { 'content-length': body.byteLength } : {}),
     ...(stays ? {} : { connection: 'close' }),
   })
+  if (stays && body instanceof Uint8Array) {
+    response.end(body)
+    // The usual case: the system has taken all of it.
+    if (response.writableLength === 0) return
+  }
+  const { signal } = answer
+  const onAbort = () => response.socket?.destroy()
+  signal?.addEventListener('abort', onAbort)
+  response.on('close', () => signal?.removeEventListener('abort', onAbort))
   if (!(body instanceof Uint8Array)) return pass(response, body, drainMs)
   if (!stays) {
     response.write(body)
     await drained(incoming)
+    response.end()
   }
-  response.end(stays ? body : undefined)
   if (!response.writableFinished) await taken(response, 'finish', drainMs)
 }
 
@@ -178,6 +201,8 @@ function drained(incoming: IncomingMessage): Promise<void> {
     })
     incoming.on('end', end)
     incoming.on('close', end)
+    // Its reader may have left it paused.
+    incoming.resume()
   })
 }
 
