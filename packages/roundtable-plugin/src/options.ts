@@ -35,6 +35,11 @@ export interface SandboxRuntimeOptions {
   readonly timeZone?: string
   /** How long a turn may take; 1,000 to 600,000, default 120,000. */
   readonly turnTimeoutMs?: number
+  /**
+   * Disk that a channel's workspace may take, in bytes: measured before a worker starts and after each turn. A channel
+   * with more gets no turn until there is less. At least 1 MiB, default 256 MiB.
+   */
+  readonly workspaceBytes?: number
   /** The worker's user. Default: the host's own. A host that is root must name both. */
   readonly uid?: number
   readonly gid?: number

@@ -48,10 +48,9 @@ test('RL-15 a dispose that cannot remove a worker rejects, gives the roots back,
   await own.runtime.dispose()
 })
 
-test('decision 7: a reply without an answer does not wait for an engine that hangs; the next turn does', async () => {
-  let workers = 0
-  let free = () => {}
-  const freed = new Promise<void>((done) => (free = done))
+/** Workers whose removal waits until `free` is called, as on an engine that hangs. */
+function hangingEngine() {
+  const { promise: freed, resolve: free } = Promise.withResolvers<void>()
   const hold = (worker: Worker): Worker => ({
     id: worker.id,
     workerId: worker.workerId,
@@ -62,6 +61,12 @@ test('decision 7: a reply without an answer does not wait for an engine that han
       await worker.remove()
     },
   })
+  return { free, hold }
+}
+
+test('decision 7: a reply without an answer does not wait for an engine that hangs; the next turn does', async () => {
+  let workers = 0
+  const { free, hold } = hangingEngine()
   await using own = await kit({
     guest: 'await hello(); setInterval(() => {}, 1000)',
     runtime: { turnTimeoutMs: 1_500 },
@@ -81,6 +86,51 @@ test('decision 7: a reply without an answer does not wait for an engine that han
   free()
   expect(await own.runtime.runTurn('fake:1', ann, 'third')).toMatchObject(timeout)
   expect(workers).toBe(2)
+  await own.runtime.dispose()
+  expect(own.runDirs()).toEqual([])
+})
+
+test('decision 7 T65: nor does it when the worker is refused in its hello', async () => {
+  const { free, hold } = hangingEngine()
+  await using own = await kit({
+    wrap: (driver) => ({
+      ...plain(driver),
+      verify: () => ['The worker shares a namespace with the host.'],
+      start: async (spec, signal) => hold(await driver.start(spec, signal)),
+    }),
+  })
+  const refused = { ok: false, category: 'container' }
+  // Nothing is freed before the reply is there.
+  expect(await own.runtime.runTurn('fake:1', ann, 'first')).toMatchObject(refused)
+  expect(own.turns.at(-1)?.cause).toMatch(/^verify: .*; its worker is still being removed$/)
+  expect(own.runDirs()).toHaveLength(1)
+  const second = own.runtime.runTurn('fake:1', ann, 'second')
+  free()
+  expect(await second).toMatchObject(refused)
+  await own.runtime.dispose()
+  expect(own.runDirs()).toEqual([])
+})
+
+test('decision 7: nor does it when the turn is stopped while its worker says hello', async () => {
+  const { free, hold } = hangingEngine()
+  const started = Promise.withResolvers<void>()
+  await using own = await kit({
+    guest: 'setInterval(() => {}, 1000)',
+    wrap: (driver) => ({
+      ...plain(driver),
+      start: async (spec, signal) => {
+        const worker = hold(await driver.start(spec, signal))
+        started.resolve()
+        return worker
+      },
+    }),
+  })
+  const turn = own.runtime.runTurn('fake:1', ann, 'first')
+  await started.promise
+  own.runtime.stop('fake:1')
+  expect(await turn).toMatchObject({ ok: false, category: 'stopped' })
+  expect(own.runDirs()).toHaveLength(1)
+  free()
   await own.runtime.dispose()
   expect(own.runDirs()).toEqual([])
 })

@@ -23,7 +23,15 @@ test('T40 a speaker without a key is told so, and whom to ask', () => {
 })
 
 test('PL-10 every category has words of its own', () => {
-  const categories = ['credential', 'timeout', 'stopped', 'container', 'broker', 'worker'] as const
+  const categories = [
+    'credential',
+    'timeout',
+    'stopped',
+    'container',
+    'workspace',
+    'broker',
+    'worker',
+  ] as const
   expect(new Set(categories.map((each) => failureWords(each, 'Olga'))).size).toBe(categories.length)
 })
 

@@ -5,23 +5,27 @@ import type { FailureCategory } from './turn-state.ts'
  * What the chat is told when a turn has no answer. Every word is the host's: nothing that a guest, a model
  * service or an error message said is ever repeated here.
  */
-const WORDS: Readonly<Record<Exclude<FailureCategory, 'credential'>, string>> = {
+const WORDS: Readonly<Record<Exclude<FailureCategory, 'credential' | 'workspace'>, string>> = {
   timeout: 'That took too long, so I stopped. Please try again, or ask for something smaller.',
   stopped: 'Stopped.',
   container: 'I could not start a safe place to work in, so I did not. Please tell the owner of this bot.',
   broker: 'The model service could not be reached or did not give a usable answer. Please try again later.',
   worker: 'I could not finish this. Please try again.',
+  host: 'Something of mine is out of order, so I did not start. Please tell the owner of this bot.',
 }
 
 /** What is known about the credential of a turn that failed. */
 export type CredentialTrouble = 'missing' | 'unusable' | 'rejected'
 
-/** The text of a failed turn. `contact` is whom to ask for a key. */
+/** The text of a failed turn. `contact` is whom to ask for a key or for room. */
 export function failureWords(
   category: FailureCategory,
   contact: string,
   trouble?: CredentialTrouble,
 ): string {
+  if (category === 'workspace') {
+    return `The files of this channel take more room than they may, so I did not start. Please ask ${contact} to make room.`
+  }
   if (category !== 'credential') return WORDS[category]
   if (trouble === 'rejected') {
     return `The model service refused the key that is set for you in this channel. Please ask ${contact} to renew it.`

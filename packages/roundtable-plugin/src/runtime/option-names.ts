@@ -14,6 +14,7 @@ const RUNTIME = names<keyof SandboxRuntimeOptions>({
   prompt: 1,
   timeZone: 1,
   turnTimeoutMs: 1,
+  workspaceBytes: 1,
   uid: 1,
   gid: 1,
   driver: 1,

@@ -9,6 +9,7 @@ test('RL-01 RL-03 defaults', () => {
     model: 'm',
     timeZone: 'UTC',
     turnTimeoutMs: 120_000,
+    workspaceBytes: 268_435_456,
     keyContact: 'the owner of this bot',
   })
 })

@@ -7,6 +7,7 @@ export interface TurnPolicyOptions {
   readonly prompt?: string
   readonly timeZone?: string
   readonly turnTimeoutMs?: number
+  readonly workspaceBytes?: number
   readonly keyContact?: string
 }
 
@@ -17,6 +18,8 @@ export interface TurnPolicy {
   readonly prompt?: string
   readonly timeZone: string
   readonly turnTimeoutMs: number
+  /** Disk that a channel's workspace may take. */
+  readonly workspaceBytes: number
   /** Whom a speaker without a key is told to ask. */
   readonly keyContact: string
 }
@@ -24,6 +27,8 @@ export interface TurnPolicy {
 const SHORTEST_TURN_MS = 1_000
 const LONGEST_TURN_MS = 600_000
 const TURN_MS = 120_000
+const MIB = 2 ** 20
+const WORKSPACE_BYTES = 256 * MIB
 
 /**
  * Checks what the operator decided and fills in the defaults.
@@ -31,7 +36,7 @@ const TURN_MS = 120_000
  */
 export function resolveTurnPolicy(options: TurnPolicyOptions): TurnPolicy {
   const { model, prompt, timeZone = 'UTC', turnTimeoutMs = TURN_MS } = options
-  const { keyContact = 'the owner of this bot' } = options
+  const { keyContact = 'the owner of this bot', workspaceBytes = WORKSPACE_BYTES } = options
   refuse(typeof model !== 'string' || model.trim() === '', 'model', 'must name a model')
   refuse(model.length > 256, 'model', 'has at most 256 characters')
   refuse(!isTimeZone(timeZone), 'timeZone', `"${timeZone}" is not an IANA time zone such as "Europe/Paris"`)
@@ -41,8 +46,11 @@ export function resolveTurnPolicy(options: TurnPolicyOptions): TurnPolicy {
     'turnTimeoutMs',
     `must be a whole number from ${SHORTEST_TURN_MS} to ${LONGEST_TURN_MS}`,
   )
+  const holds = Number.isSafeInteger(workspaceBytes) && workspaceBytes >= MIB && workspaceBytes <= 2 ** 50
+  refuse(!holds, 'workspaceBytes', `must be a whole number from ${MIB} to ${2 ** 50}`)
   refuse(keyContact.trim() === '' || keyContact.length > 200, 'keyContact', 'must have 1 to 200 characters')
-  if (prompt === undefined) return { model, timeZone, turnTimeoutMs, keyContact }
+  const policy = { model, timeZone, turnTimeoutMs, workspaceBytes, keyContact }
+  if (prompt === undefined) return policy
   refuse(typeof prompt !== 'string', 'prompt', 'must be a string')
   const bytes = jsonBytes(prompt)
   refuse(
@@ -50,7 +58,7 @@ export function resolveTurnPolicy(options: TurnPolicyOptions): TurnPolicy {
     'prompt',
     `has ${bytes} bytes as JSON; ${limits.PROMPT_BYTES} are allowed`,
   )
-  return { model, prompt, timeZone, turnTimeoutMs, keyContact }
+  return { ...policy, prompt }
 }
 
 /**

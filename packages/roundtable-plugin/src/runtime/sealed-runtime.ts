@@ -6,11 +6,12 @@ import { failureWords } from './failure-words.ts'
 import { FreshStarts } from './fresh-start.ts'
 import type { TurnPolicy } from './runtime-options.ts'
 import { SealedTurnRun } from './sealed-turn.ts'
-import { TurnEnding, untilAborted } from './turn-ending.ts'
+import { ReplyBound, TurnEnding, untilAborted } from './turn-ending.ts'
 import { describe, failureOfError, failureOfOutcome, type TurnFailure } from './turn-failure.ts'
 import { checkChannel, snapshotTurn, type TurnSnapshot } from './turn-snapshot.ts'
 import { type FailureCategory, type TurnEvent, TurnProgress } from './turn-state.ts'
 import { type SeatTaker, type TurnParts, WorkerSeat } from './worker-seat.ts'
+import { WorkspaceFull, WorkspaceGuard } from './workspace-guard.ts'
 
 /** What a turn came to. `text` is the answer, or fixed words of the host. */
 export type TurnReply =
@@ -45,6 +46,7 @@ export class SealedRuntime implements AsyncDisposable {
   /** Ids of the workers that a turn uses or will use. The driver's sweep reads it while it runs. */
   readonly #live = new Set<string>()
   readonly #pool: SeatPool
+  readonly #workspaces: WorkspaceGuard
   /** Workers that could not be removed: their channel waits until they are gone. */
   readonly #leftovers = new Map<ChannelKey, Set<Worker>>()
   /** Turns that were replied to before everything of theirs was removed. */
@@ -59,9 +61,18 @@ export class SealedRuntime implements AsyncDisposable {
   constructor(ports: SealedRuntimePorts, policy: TurnPolicy) {
     this.#ports = ports
     this.#policy = policy
+    const workspaces = new WorkspaceGuard({
+      layout: ports.layout,
+      limitBytes: policy.workspaceBytes,
+      onFull: (channel, problem) => this.#tellFull(channel, problem),
+    })
+    this.#workspaces = workspaces
     this.#pool = ports.openPool({
-      prepare: (channel, { signal, asker }) =>
-        WorkerSeat.open(ports, this.#live, { channel, signal, ...(asker && { taker: asker }) }),
+      prepare: (key, { signal, asker }) => {
+        const channel = key as ChannelKey
+        const taker = asker && { taker: asker }
+        return WorkerSeat.open(ports, { channel, signal, live: this.#live, workspaces, ...taker })
+      },
       onProblem: (problem) => this.#tellProblem(problem),
     })
   }
@@ -173,22 +184,23 @@ export class SealedRuntime implements AsyncDisposable {
     const progress = new TurnProgress({ turnId, channel, speaker, driver: driver.kind }, (event) =>
       onTurn?.call(this.#ports, event),
     )
-    const run = new SealedTurnRun(turn, ending, progress)
+    using bound = new ReplyBound(REPLY_MS)
+    ending.signal.addEventListener('abort', () => bound.begin(), { once: true })
+    const run = new SealedTurnRun(turn, ending, progress, () => bound.begin())
     progress.enter('starting')
-    const result = await this.#answer(run, channel, ending, start)
+    const answering = this.#answer(run, channel, ending, start)
+    const tooLate = bound.late.then(() => failureOfError(run.failure, run.evidence))
+    const result = await Promise.race([answering, tooLate])
     if (typeof result === 'string') this.#fresh.consume(channel, start)
     progress.enter('settling')
-    const settling = run.settle().then((problems) => {
-      if (problems.length > 0) this.#keepLeftover(channel, run.worker, problems)
-      return problems
-    })
+    const settling = this.#settle(channel, run, answering)
     if (typeof result === 'string') {
       const problems = await settling
       progress.enter('settled', { ok: true })
       if (problems.length > 0) throw cleanupFailed(problems)
       return { ok: true, text: result }
     }
-    const late = await this.#outlasts(settling)
+    const late = await this.#outlasts(settling, bound)
     const cause = `${this.#ports.scrub(result.cause)}${late ? '; its worker is still being removed' : ''}`
     progress.enter('settled', { ok: false, category: result.category, cause })
     this.#report(turn, result, cause, run.output)
@@ -205,6 +217,7 @@ export class SealedRuntime implements AsyncDisposable {
     try {
       await untilAborted(this.start(), ending.signal)
       await untilAborted(this.#removeLeftover(channel), ending.signal)
+      await this.#workspaces.admit(channel, ending.signal)
       const ready = await this.#pool.acquire(channel, { signal: ending.signal, asker: run })
       const outcome = await run.answer(ready, this.#policy, start)
       if (outcome.quarantined !== undefined) {
@@ -232,9 +245,32 @@ export class SealedRuntime implements AsyncDisposable {
     }
   }
 
+  /** Gives back what the turn had, once nothing starts any more; then its workspace is measured. */
+  #settle(channel: ChannelKey, run: SealedTurnRun, answering: Promise<unknown>): Promise<unknown[]> {
+    const settling = answering
+      .then(() => run.settle())
+      .then((problems) => {
+        if (problems.length > 0) this.#keepLeftover(channel, run.worker, problems)
+        return problems
+      })
+    const { signal } = this.#lifetime
+    void answering.then(() => run.worker && this.#workspaces.afterTurn(channel, settling, signal))
+    return settling
+  }
+
+  /** The channel's next turn will be refused, so no worker waits for it. */
+  #tellFull(channel: ChannelKey, { message }: WorkspaceFull): void {
+    void this.#pool.cool(channel)
+    this.#ports.logger?.warn({ channel, cause: message }, 'a workspace is full: its channel gets no turn')
+  }
+
   /** A spare worker was of no use. No turn notices. */
   #tellProblem({ channel, what, failures, retryMs, error }: WarmProblem): void {
     const { logger, scrub } = this.#ports
+    if (error instanceof WorkspaceFull) {
+      this.#tellFull(channel as ChannelKey, error)
+      return
+    }
     const cause = scrub(describe(error))
     const fields = { channel, what, failures, cause, ...(retryMs === undefined ? {} : { retryMs }) }
     if (what === 'outdated') logger?.info(fields, 'the image changed: a waiting worker was replaced')
@@ -251,13 +287,9 @@ export class SealedRuntime implements AsyncDisposable {
    * Waits for the end of a turn without an answer, within a bound; true when it takes longer. Then the pool holds the
    * channel's next turn until the worker is dead, and `dispose` waits for everything.
    */
-  async #outlasts(settling: Promise<readonly unknown[]>): Promise<boolean> {
-    let timer: NodeJS.Timeout | undefined
-    const bound = new Promise<true>((late) => {
-      timer = setTimeout(() => late(true), REPLY_MS)
-    })
-    const late = await Promise.race([bound, settling.then(() => false)])
-    clearTimeout(timer)
+  async #outlasts(settling: Promise<readonly unknown[]>, bound: ReplyBound): Promise<boolean> {
+    bound.begin()
+    const late = await Promise.race([bound.late, settling.then(() => false)])
     if (!late) return false
     const done = settling.then(() => {
       this.#unsettled.delete(done)
@@ -317,6 +349,7 @@ export class SealedRuntime implements AsyncDisposable {
     for (const ending of this.#slots.all()) ending.end('stopped')
     await this.#slots.idle()
     await Promise.all(this.#unsettled)
+    await this.#workspaces.idle()
     await this.#ready?.catch(() => {})
     await this.#sweeping
     try {

@@ -15,10 +15,14 @@ export class SealedTurnRun implements SeatTaker {
   readonly #ending: TurnEnding
   readonly #progress: TurnProgress
   #seat: WorkerSeat | undefined
+  /** Called when there will be no answer, before the turn's worker is removed. */
+  readonly #onFailed: () => void
+  #failure: unknown
   #delivering = false
   #bound: BoundTurn | undefined
 
-  constructor(turn: TurnSnapshot, ending: TurnEnding, progress: TurnProgress) {
+  constructor(turn: TurnSnapshot, ending: TurnEnding, progress: TurnProgress, onFailed: () => void) {
+    this.#onFailed = onFailed
     this.#turn = turn
     this.#ending = ending
     this.#progress = progress
@@ -28,6 +32,11 @@ export class SealedTurnRun implements SeatTaker {
   get evidence(): FailureEvidence {
     const step = this.#delivering ? 'deliver' : (this.#seat?.step ?? 'prepare')
     return { step, ending: this.#ending, trouble: this.#seat?.watch.trouble ?? {} }
+  }
+
+  /** Why there will be no answer, where that is known before {@link answer} was called. */
+  get failure(): unknown {
+    return this.#failure ?? this.#ending.signal.reason
   }
 
   /** The scrubbed tail of what the worker wrote. */
@@ -43,6 +52,11 @@ export class SealedTurnRun implements SeatTaker {
   /** The turn's worker is being started here. */
   seated(seat: WorkerSeat): void {
     this.#seat = seat
+  }
+
+  failed(error: unknown): void {
+    this.#failure ??= error
+    this.#onFailed()
   }
 
   /** Hands the turn over and waits for its outcome. Rejects when a step fails or the turn ends. */

@@ -1,3 +1,5 @@
+import { realClock, type RuntimeClock } from './clock.ts'
+
 /** What ended a turn: `over` is the normal end. */
 export type TurnEndCause = 'timeout' | 'stopped' | 'over'
 
@@ -6,12 +8,12 @@ export class TurnEnding {
   /** On the clock of `performance.now()`, in milliseconds. */
   readonly deadline: number
   readonly #controller = new AbortController()
-  readonly #timer: NodeJS.Timeout
+  readonly #cancel: () => void
   #cause: TurnEndCause | undefined
 
-  constructor(timeoutMs: number) {
-    this.deadline = performance.now() + timeoutMs
-    this.#timer = setTimeout(() => this.end('timeout'), timeoutMs)
+  constructor(timeoutMs: number, clock: RuntimeClock = realClock) {
+    this.deadline = clock.now() + timeoutMs
+    this.#cancel = clock.after(timeoutMs, () => this.end('timeout'))
   }
 
   /** Fires with the turn's end. */
@@ -28,9 +30,34 @@ export class TurnEnding {
   end(cause: TurnEndCause): boolean {
     if (this.#cause !== undefined) return false
     this.#cause = cause
-    clearTimeout(this.#timer)
+    this.#cancel()
     this.#controller.abort(new DOMException(`The turn ended: ${cause}`, 'AbortError'))
     return true
+  }
+}
+
+/** Bounds how long a reply without an answer waits for what is being removed. */
+export class ReplyBound implements Disposable {
+  readonly #ms: number
+  readonly #settle: (late: true) => void
+  #timer: NodeJS.Timeout | undefined
+  /** Resolves when the time is over. */
+  readonly late: Promise<true>
+
+  constructor(ms: number) {
+    this.#ms = ms
+    const { promise, resolve } = Promise.withResolvers<true>()
+    this.late = promise
+    this.#settle = resolve
+  }
+
+  /** It is clear that there will be no answer: the time starts, once. */
+  begin(): void {
+    this.#timer ??= setTimeout(() => this.#settle(true), this.#ms)
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer)
   }
 }
 

@@ -3,6 +3,7 @@ import { SandboxPluginError } from '../errors.ts'
 import type { CallTrouble, CredentialTrouble } from './failure-words.ts'
 import type { TurnEnding } from './turn-ending.ts'
 import type { FailureCategory } from './turn-state.ts'
+import { WorkspaceFull } from './workspace-guard.ts'
 
 /** The part of a turn that was at work. */
 export type TurnStep = 'prepare' | 'broker' | 'start' | 'hello' | 'verify' | 'deliver'
@@ -28,6 +29,7 @@ export interface FailureEvidence {
 export function failureOfError(error: unknown, { step, ending, trouble }: FailureEvidence): TurnFailure {
   if (ending.cause === 'timeout') return { category: 'timeout', cause: `deadline passed in step ${step}` }
   if (ending.cause === 'stopped') return { category: 'stopped', cause: `stopped in step ${step}` }
+  if (error instanceof WorkspaceFull) return { category: 'workspace', cause: error.message }
   const cause = `${step}: ${describe(error)}`
   if (step === 'broker') return { category: 'broker', cause }
   if (step !== 'hello' && step !== 'deliver') return { category: 'container', cause, ...detailOf(error) }
@@ -44,7 +46,8 @@ export function failureOfOutcome(outcome: SealedOutcome, { ending, trouble }: Fa
   return failureOfCalls(trouble, cause) ?? { category: 'worker', cause }
 }
 
-function failureOfCalls({ credential, upstream }: CallTrouble, cause: string): TurnFailure | undefined {
+/** What the model calls of a turn say about its failure; `undefined` when they have no part in it. */
+export function failureOfCalls({ credential, upstream }: CallTrouble, cause: string): TurnFailure | undefined {
   if (credential !== undefined) {
     return { category: 'credential', trouble: credential, cause: `credential ${credential}; ${cause}` }
   }

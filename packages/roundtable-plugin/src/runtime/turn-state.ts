@@ -13,10 +13,20 @@ export type TurnState = (typeof TURN_STATES)[number]
  * - `timeout`: the deadline passed
  * - `stopped`: somebody stopped it, or the runtime is being disposed
  * - `container`: no worker could be started, or it is not what its driver promises, or it was killed
+ * - `workspace`: the channel's files take more room than they may, so no worker was started
  * - `broker`: the socket could not be opened, or the model service did not answer
  * - `worker`: the worker ran and gave no answer
+ * - `host`: a function of the operator failed
  */
-export type FailureCategory = 'credential' | 'timeout' | 'stopped' | 'container' | 'broker' | 'worker'
+export type FailureCategory =
+  | 'credential'
+  | 'timeout'
+  | 'stopped'
+  | 'container'
+  | 'workspace'
+  | 'broker'
+  | 'worker'
+  | 'host'
 
 /** One state that a turn entered. Names and times only: no message text, no key. */
 export interface TurnEvent {

@@ -2,8 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { CallEvent, SealedBroker } from '@sandbox/broker'
 import type { Driver, Worker, WorkerPlace, WorkerSpec } from '@sandbox/docker-worker'
+import type { ChannelKey } from '../host-contract.ts'
 import { CallWatch } from './failure-words.ts'
 import { PostureRefused, type TurnStep, WorkerEnded } from './turn-failure.ts'
+import type { WorkspaceGuard } from './workspace-guard.ts'
 import type { PreparedWorker, WorkspaceLayout } from './workspace-layout.ts'
 
 /** What a worker is started with. */
@@ -17,6 +19,19 @@ export interface TurnParts {
 /** A turn that waits for a worker: it hears of the seat before there is one in it. */
 export interface SeatTaker {
   seated(seat: WorkerSeat): void
+  /** The worker in it is of no use: there will be no answer, though its removal may take a while. */
+  failed(error: unknown): void
+}
+
+/** What a seat is opened for. */
+export interface WantedSeat {
+  readonly channel: ChannelKey
+  readonly signal: AbortSignal
+  /** Ids of workers that are not to be swept away. */
+  readonly live: Set<string>
+  readonly workspaces: Pick<WorkspaceGuard, 'check'>
+  /** Absent for a worker that nobody waits for yet. */
+  readonly taker?: SeatTaker
 }
 
 /** A result that was posted just before the worker ended may still be on its way through the event loop. */
@@ -25,8 +40,7 @@ const EXIT_GRACE_MS = 200
 /** Directories, a broker on its socket, and the worker that sits there: for one turn, which may not be known yet. */
 export class WorkerSeat implements WorkerPlace {
   readonly #parts: TurnParts
-  /** Ids of workers that are not to be swept away. */
-  readonly #live: Set<string>
+  readonly #wanted: WantedSeat
   /** 16 lower-case hex digits. */
   readonly workerId = randomBytes(8).toString('hex')
   readonly watch = new CallWatch()
@@ -36,21 +50,17 @@ export class WorkerSeat implements WorkerPlace {
   #worker: Worker | undefined
   #settled: Promise<unknown[]> | undefined
 
-  private constructor(parts: TurnParts, live: Set<string>) {
+  private constructor(parts: TurnParts, wanted: WantedSeat) {
     this.#parts = parts
-    this.#live = live
+    this.#wanted = wanted
   }
 
   /** Makes the directories and opens the broker. Leaves nothing behind when it rejects. */
-  static async open(
-    parts: TurnParts,
-    live: Set<string>,
-    wanted: { readonly channel: string; readonly signal: AbortSignal; readonly taker?: SeatTaker },
-  ): Promise<WorkerSeat> {
-    const seat = new WorkerSeat(parts, live)
+  static async open(parts: TurnParts, wanted: WantedSeat): Promise<WorkerSeat> {
+    const seat = new WorkerSeat(parts, wanted)
     wanted.taker?.seated(seat)
     try {
-      await seat.#open(wanted.channel, wanted.signal)
+      await seat.#open()
       return seat
     } catch (error) {
       await seat.settle()
@@ -81,11 +91,16 @@ export class WorkerSeat implements WorkerPlace {
   /** The worker said hello, once, and what it found about itself fits the profile. */
   async ready(worker: Worker, signal?: AbortSignal): Promise<void> {
     this.#worker = worker
-    this.#step = 'hello'
-    const { posture } = await beforeExit(this.broker.desk.hello(signal), worker)
-    this.#step = 'verify'
-    const differences = this.#parts.driver.verify(posture)
-    if (differences.length > 0) throw new PostureRefused(differences)
+    try {
+      this.#step = 'hello'
+      const { posture } = await beforeExit(this.broker.desk.hello(signal), worker)
+      this.#step = 'verify'
+      const differences = this.#parts.driver.verify(posture)
+      if (differences.length > 0) throw new PostureRefused(differences)
+    } catch (error) {
+      this.#wanted.taker?.failed(error)
+      throw error
+    }
   }
 
   async dispose(worker: Worker | undefined): Promise<void> {
@@ -103,10 +118,12 @@ export class WorkerSeat implements WorkerPlace {
     return this.#settled
   }
 
-  async #open(channel: string, signal: AbortSignal): Promise<void> {
+  async #open(): Promise<void> {
     const { layout } = this.#parts
-    this.#live.add(this.workerId)
-    this.#prepared = await layout.prepare(channel as `${string}:${string}`)
+    const { channel, signal, live, workspaces } = this.#wanted
+    live.add(this.workerId)
+    this.#prepared = await layout.prepare(channel)
+    await workspaces.check(channel, signal)
     signal.throwIfAborted()
     this.#step = 'broker'
     this.#broker = this.#parts.openBroker((event) => this.watch.saw(event))
@@ -128,7 +145,7 @@ export class WorkerSeat implements WorkerPlace {
         problems.push(problem)
       }
     }
-    this.#live.delete(this.workerId)
+    this.#wanted.live.delete(this.workerId)
     return problems
   }
 }

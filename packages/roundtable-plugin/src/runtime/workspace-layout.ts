@@ -1,11 +1,12 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { closeSync, constants, fsyncSync, openSync, readFileSync, type Stats, writeSync } from 'node:fs'
+import type { Stats } from 'node:fs'
 import { lstat, mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { limits, SOCKET_NAME } from '@sandbox/protocol'
 import { SandboxPluginError } from '../errors.ts'
 import type { ChannelKey } from '../host-contract.ts'
 import { lockForThisHost } from './host-lock.ts'
+import { readInstallId } from './install-id.ts'
 import { type Account, give, isWithin, privateRoot, workerAccount } from './private-directory.ts'
 
 /** What {@link openWorkspaceLayout} takes. */
@@ -40,6 +41,8 @@ export interface WorkspaceLayout {
   /** Real paths. */
   readonly runRoot: string
   readonly workspaceRoot: string
+  /** Path of a channel's workspace, which may not be there yet. */
+  workspaceOf(channel: ChannelKey): string
   prepare(channel: ChannelKey): Promise<PreparedWorker>
   /** Removes every run directory that no running turn uses, of dead hosts and of this one. */
   sweep(): Promise<readonly string[]>
@@ -103,40 +106,9 @@ function checkSocketPath(runRoot: string, name: string): string {
   )
 }
 
-/** A random 0600 file, bound to the real path, so that a copied run root is another installation. */
-function readInstallId(runRoot: string): string {
-  const path = join(runRoot, 'install-id')
-  const secret = readId(path) ?? writeId(path)
-  return createHash('sha256').update(`${secret}\0${runRoot}`).digest('hex').slice(0, 32)
-}
-
-function readId(path: string): string | undefined {
-  try {
-    const text = readFileSync(path, {
-      encoding: 'utf8',
-      flag: constants.O_RDONLY | constants.O_NOFOLLOW,
-    }).trim()
-    // An empty or cut file is what a crash leaves: a new id is written, and nothing bears the old one's marks.
-    return /^[0-9a-f]{64}$/.test(text) ? text : undefined
-  } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw new SandboxPluginError('root_refused', `${path} cannot be read. Remove it, or make it yours.`, {
-      cause,
-    })
-  }
-}
-
-function writeId(path: string): string {
-  const id = randomBytes(32).toString('hex')
-  const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW
-  const file = openSync(path, flags, 0o600)
-  try {
-    writeSync(file, `${id}\n`)
-    fsyncSync(file)
-  } finally {
-    closeSync(file)
-  }
-  return id
+/** SHA-256 of a channel's key, hexadecimal. */
+function hashOf(channel: ChannelKey): string {
+  return createHash('sha256').update(channel).digest('hex')
 }
 
 class Layout implements WorkspaceLayout {
@@ -156,9 +128,13 @@ class Layout implements WorkspaceLayout {
     this.#unlock = parts.unlock
   }
 
+  workspaceOf(channel: ChannelKey): string {
+    return join(this.workspaceRoot, hashOf(channel))
+  }
+
   async prepare(channel: ChannelKey): Promise<PreparedWorker> {
-    const channelHash = createHash('sha256').update(channel).digest('hex')
-    const workspaceDir = await this.#workspace(channelHash)
+    const channelHash = hashOf(channel)
+    const workspaceDir = await this.#workspace(this.workspaceOf(channel))
     const name = `${this.epoch}-${randomBytes(4).toString('hex')}`
     const socketPath = checkSocketPath(this.runRoot, name)
     const runDir = join(this.runRoot, name)
@@ -189,8 +165,7 @@ class Layout implements WorkspaceLayout {
     this.#unlock = undefined
   }
 
-  async #workspace(channelHash: string): Promise<string> {
-    const path = join(this.workspaceRoot, channelHash)
+  async #workspace(path: string): Promise<string> {
     const there = await lstat(path).catch(() => undefined)
     if (there === undefined) await mkdir(path, { mode: 0o700 })
     else this.#checkOwn(path, there)

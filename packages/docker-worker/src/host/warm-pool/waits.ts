@@ -11,6 +11,8 @@ export function backoffMs(firstMs: number, failures: number): number {
 
 /** Waits for `work` no longer than until the signal fires; then rejects with `aborted`, and `work` goes on unseen. */
 export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  // Whatever comes of it later is nobody's, also when nobody waits for it from the start.
+  work.catch(() => {})
   stopIfAborted(signal)
   if (signal === undefined) return work
   let stop = () => {}
@@ -23,7 +25,6 @@ export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal | un
     stopIfAborted(signal)
     return first as T
   } finally {
-    work.catch(() => {})
     signal.removeEventListener('abort', stop)
   }
 }
