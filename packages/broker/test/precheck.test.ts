@@ -1,47 +1,9 @@
-import { join } from 'node:path'
-import { canary, findSecret, tempDir } from '@sandbox/testing'
+import { canary, findSecret } from '@sandbox/testing'
 import { describe, expect, test } from 'vitest'
-import type { CallEvent } from '../src/index.ts'
-import { type McpServer, mcpServer, type PrecheckOptions, precheckBroker } from '../src/mcp/index.ts'
-import { Guest, type GuestRequest } from './support/guest.ts'
-import { hostileServer, newServer, rpc, type TestMcpServer, toolText } from './support/mcp-servers.ts'
-
-const CONTEXT = { channel: 'web:room', speaker: { id: 'u-ann', name: 'Ann' } }
-const APPROVED = [{ server: 'My-Notes', tools: ['echo', 'fail', 'other'] }]
-const CALL = { method: 'tools/call', params: { name: 'echo', arguments: { text: 'x' } } }
-
-function granted(server: TestMcpServer, more: Partial<Parameters<typeof mcpServer>[0]> = {}): McpServer {
-  return mcpServer({ name: 'My-Notes', url: server.url, tools: ['echo', 'hidden'], allowHttp: true, ...more })
-}
-
-async function openRun(options: Partial<PrecheckOptions> & Pick<PrecheckOptions, 'grant'>) {
-  const dir = tempDir()
-  const events: CallEvent[] = []
-  const broker = await precheckBroker({
-    context: CONTEXT,
-    signal: new AbortController().signal,
-    approved: APPROVED,
-    onCall: (event) => events.push(event),
-    ...options,
-  })
-  const path = join(dir.path, 'run.sock')
-  await broker.listen(path)
-  const call = async (request: Partial<GuestRequest> = {}) => {
-    using guest = new Guest(path)
-    const headers = { 'content-type': 'application/json' }
-    return await guest.call({ path: '/mcp/My-Notes', headers, body: CALL, ...request })
-  }
-  return {
-    broker,
-    path,
-    events,
-    call,
-    [Symbol.asyncDispose]: async () => {
-      await broker.stop()
-      dir[Symbol.dispose]()
-    },
-  }
-}
+import { mcpServer, type PrecheckOptions } from '../src/mcp/index.ts'
+import type { GuestRequest } from './support/guest.ts'
+import { hostileServer, newServer, rpc, toolText } from './support/mcp-servers.ts'
+import { APPROVED, CALL, CONTEXT, granted, openRun } from './support/precheck-run.ts'
 
 describe('PC-02 what a script reaches', () => {
   test('only tools that are both granted and approved', async () => {

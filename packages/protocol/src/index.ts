@@ -42,6 +42,13 @@ export type {
   PiWorkerConfig,
 } from './pi-worker.ts'
 export { PI_PLACEHOLDER, SEALED_PLACEHOLDER } from './placeholder.ts'
+export {
+  isPrecheckJob,
+  PrecheckJob,
+  PrecheckOutcome,
+  PrecheckResult,
+  readPrecheckResult,
+} from './precheck.ts'
 export { isPiThinkingLevel, type PiThinkingLevel, THINKING_LEVELS } from './thinking.ts'
 export { McpSpec, ToolAnswer, ToolSpec } from './tool-call.ts'
 export {

@@ -140,3 +140,18 @@ export const REPLY_FILES_TOTAL_BYTES = 50 * 1024 * 1024
 
 /** Longest file name. */
 export const FILE_NAME_CHARS = 255
+
+/** Largest job that a host hands to the worker of a precheck, and largest result that it may post. */
+export const PRECHECK_MESSAGE_BYTES = 64 * 1024
+
+/** Largest request body of an MCP call of a precheck. */
+export const PRECHECK_CALL_BODY_BYTES = 64 * 1024
+
+/** Longest script of a precheck. */
+export const PRECHECK_SCRIPT_CHARS = 8_000
+
+/** Longest text that a precheck that worked may hand in. */
+export const PRECHECK_TEXT_CHARS = 32_000
+
+/** Longest text about a precheck that failed. */
+export const PRECHECK_ERROR_CHARS = 1_000

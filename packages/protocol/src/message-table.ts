@@ -6,6 +6,8 @@ import {
   PI_RESULT_BYTES,
   PI_STREAM_BYTES,
   PI_TURN_BYTES,
+  PRECHECK_CALL_BODY_BYTES,
+  PRECHECK_MESSAGE_BYTES,
   SEALED_CALL_ANSWER_BYTES,
   SEALED_CALL_BODY_BYTES,
   SEALED_RESULT_BYTES,
@@ -19,7 +21,8 @@ export type MessageToken = 'none' | 'worker' | 'turn'
 /** One row of the table: a message, who starts it, and how large it may be. */
 export interface MessageRow {
   readonly message: string
-  readonly mode: 'sealed' | 'pi' | 'both'
+  /** `both`: sealed and Pi; `all`: prechecks too. */
+  readonly mode: 'sealed' | 'pi' | 'precheck' | 'both' | 'all'
   readonly method: 'GET' | 'POST'
   /** The path on the worker's socket; `<name>` stands for one name. */
   readonly path: string
@@ -39,7 +42,7 @@ const small = WORKER_MESSAGE_BYTES
 export const MESSAGE_TABLE: readonly MessageRow[] = [
   {
     message: 'hello',
-    mode: 'both',
+    mode: 'all',
     method: 'POST',
     path: '/worker/hello',
     token: 'none',
@@ -65,8 +68,17 @@ export const MESSAGE_TABLE: readonly MessageRow[] = [
     answerBytes: PI_TURN_BYTES,
   },
   {
+    message: 'next',
+    mode: 'precheck',
+    method: 'GET',
+    path: '/worker/next',
+    token: 'worker',
+    requestBytes: 0,
+    answerBytes: PRECHECK_MESSAGE_BYTES,
+  },
+  {
     message: 'ack',
-    mode: 'both',
+    mode: 'all',
     method: 'POST',
     path: '/worker/ack',
     token: 'worker',
@@ -110,6 +122,15 @@ export const MESSAGE_TABLE: readonly MessageRow[] = [
     answerBytes: small,
   },
   {
+    message: 'result',
+    mode: 'precheck',
+    method: 'POST',
+    path: '/worker/result',
+    token: 'worker',
+    requestBytes: PRECHECK_MESSAGE_BYTES,
+    answerBytes: small,
+  },
+  {
     message: 'config',
     mode: 'pi',
     method: 'GET',
@@ -143,6 +164,15 @@ export const MESSAGE_TABLE: readonly MessageRow[] = [
     path: '/mcp/<server>',
     token: 'turn',
     requestBytes: SEALED_CALL_BODY_BYTES,
+    answerBytes: SEALED_CALL_ANSWER_BYTES,
+  },
+  {
+    message: 'mcp',
+    mode: 'precheck',
+    method: 'POST',
+    path: '/mcp/<server>',
+    token: 'none',
+    requestBytes: PRECHECK_CALL_BODY_BYTES,
     answerBytes: SEALED_CALL_ANSWER_BYTES,
   },
   {

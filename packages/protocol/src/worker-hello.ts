@@ -73,7 +73,7 @@ export type Posture = Static<typeof Posture>
 /** `POST /worker/hello`: a worker's first message, once per container. */
 export const WorkerHello = Type.Object({
   protocol: Type.Integer({ minimum: 0, maximum: 1_000_000 }),
-  mode: Type.Union([Type.Literal('sealed'), Type.Literal('pi')]),
+  mode: Type.Union([Type.Literal('sealed'), Type.Literal('pi'), Type.Literal('precheck')]),
   posture: Posture,
 })
 /** A worker's first message. */

@@ -1,18 +1,23 @@
 import { randomUUID } from 'node:crypto'
-import { limits, SEALED_PLACEHOLDER } from '@sandbox/protocol'
+import { limits, type PrecheckOutcome, SEALED_PLACEHOLDER } from '@sandbox/protocol'
+import { sharedBodyBudget } from '../engine/call/body-budget.ts'
 import type { CallEvent } from '../engine/call/call-event.ts'
 import type { BrokerHandler } from '../engine/call/exchange.ts'
 import { type CallEngine, handleCall } from '../engine/call/handle-call.ts'
 import { type HeadPolicy, SEALED_HEADERS } from '../engine/call/request-head.ts'
 import type { RouteTable } from '../engine/call/route.ts'
+import { CHEAP_CALLS, TokenBucket } from '../engine/call/token-bucket.ts'
 import { BrokerError } from '../engine/errors.ts'
 import { type SocketOwner, UnixListener } from '../engine/listener/unix-listener.ts'
 import { handleWebRequest } from '../engine/listener/web-adapter.ts'
 import { McpLinks } from '../engine/mcp/mcp-links.ts'
 import type { McpServer } from '../engine/mcp/mcp-port.ts'
 import { type Turn, TurnBinding, type TurnInput } from '../engine/turn/turn-binding.ts'
+import { OpenDesk, type WorkerDesk } from '../engine/turn/worker-desk.ts'
+import { workerRoutes } from '../engine/turn/worker-routes.ts'
 import { mcpRoute } from '../routes/mcp-route.ts'
 import { grantedServers, type PrecheckGrant, type PrecheckTools } from './granted-servers.ts'
+import { type PrecheckRun, precheckMessages } from './precheck-messages.ts'
 import { RunGate } from './run-gate.ts'
 
 /** Options of {@link precheckBroker}. */
@@ -32,6 +37,8 @@ export interface PrecheckOptions {
 
 /** The host side of one run of a precheck script: MCP tools, and nothing else. */
 export interface PrecheckBroker extends AsyncDisposable {
+  /** Where the run's worker says hello, fetches its job and hands in what the script decided. */
+  readonly desk: WorkerDesk<PrecheckRun, PrecheckOutcome>
   /** What the script may call. */
   readonly servers: readonly PrecheckTools[]
   /** Opens a socket, mode 0600. Rejects as the listener of a sealed broker does. */
@@ -42,9 +49,6 @@ export interface PrecheckBroker extends AsyncDisposable {
   stop(force?: boolean): Promise<void>
 }
 
-/** Largest request of a script. */
-const REQUEST_BYTES = 64 * 1024
-
 const POLICY: HeadPolicy = {
   method: 'POST',
   headers: new Set(SEALED_HEADERS),
@@ -53,7 +57,7 @@ const POLICY: HeadPolicy = {
 
 /**
  * Opens a broker for one run of a script. It asks once what the scope is granted, and reaches only what was approved
- * with the script as well. The script needs no nonce: the socket is its own, and so is the run.
+ * with the script as well. Calls need no nonce: the socket is the worker's own, and so is the run.
  * @throws BrokerError `options_invalid`, `grant_failed`; CredentialError `scope_invalid`. Rejects with the signal's
  * reason when that fires.
  */
@@ -80,6 +84,7 @@ export async function precheckBroker(options: PrecheckOptions): Promise<Precheck
 }
 
 class RunBroker implements PrecheckBroker {
+  readonly desk: OpenDesk<PrecheckRun, PrecheckOutcome>
   readonly servers: readonly PrecheckTools[]
   readonly #run: Turn
   readonly #links = new McpLinks()
@@ -97,9 +102,29 @@ class RunBroker implements PrecheckBroker {
     const told = onCall && { onCall }
     this.servers = servers.map(({ name, tools }) => ({ server: name, tools: [...tools] }))
     this.#run = run
-    const engine: CallEngine = { routes: routesTo(servers, this.#links), fallback: POLICY, turns, ...told }
+    this.desk = new OpenDesk({
+      messages: precheckMessages,
+      pollMs: limits.NEXT_POLL_MS,
+      leaseMs: limits.ACK_LEASE_MS,
+      onDiscard: () => run.release(),
+    })
+    const worker = workerRoutes({
+      desk: this.desk,
+      placeholder: SEALED_PLACEHOLDER,
+      callMs: limits.SEALED_CALL_MS,
+      pollMs: limits.NEXT_POLL_MS,
+    })
+    const engine: CallEngine = {
+      routes: new Map([...routesTo(servers, this.#links), ...worker]),
+      fallback: POLICY,
+      turns,
+      bodies: sharedBodyBudget().share(),
+      cheap: new TokenBucket(CHEAP_CALLS),
+      ...told,
+    }
     const handler: BrokerHandler = (request) => handleCall(engine, request)
-    this.#handler = new RunGate({ handler, run, maxCalls, ...told }).handle
+    const targets = new Set(worker.map(([path]) => path))
+    this.#handler = new RunGate({ handler, run, maxCalls, worker: targets, ...told }).handle
     this.#listener = new UnixListener(this.#handler)
   }
 
@@ -112,6 +137,7 @@ class RunBroker implements PrecheckBroker {
   }
 
   async stop(force = true): Promise<void> {
+    this.desk.close()
     if (force) this.#run.release()
     await this.#listener.stop(force)
     this.#run.release()
@@ -127,7 +153,7 @@ function routesTo(servers: readonly McpServer[], links: McpLinks): RouteTable {
   const common = {
     links,
     policy: POLICY,
-    requestBytes: REQUEST_BYTES,
+    requestBytes: limits.PRECHECK_CALL_BODY_BYTES,
     callMs: limits.SEALED_CALL_MS,
     bareCalls: true,
   }

@@ -9,12 +9,14 @@ export interface RunGateOptions {
   readonly handler: BrokerHandler
   readonly run: Turn
   readonly maxCalls: number
+  /** Request targets on which the worker reports to its desk: these are no requests of the script. */
+  readonly worker: ReadonlySet<string>
   onCall?(event: CallEvent): void
 }
 
 /**
  * PC-04 and W-93: one request at a time, and so many in a run. Every request counts, whatever it is and whatever
- * becomes of it: a script that tries what it may not has less left for what it may.
+ * becomes of it, but for the worker's own messages: a script that tries what it may not has less left for what it may.
  */
 export class RunGate {
   readonly #options: RunGateOptions
@@ -28,6 +30,7 @@ export class RunGate {
 
   /** The handler for the listener. Never rejects. */
   readonly handle: BrokerHandler = async (request: BrokerRequest) => {
+    if (this.#options.worker.has(request.target)) return await this.#options.handler(request)
     if (this.#options.run.signal.aborted) return this.#refused('turn_over')
     if (this.#left === 0) return this.#refused('budget_spent')
     this.#left -= 1
