@@ -19,6 +19,7 @@ export type {
   BuiltImage,
   DockerDriverOptions,
   ProcessDriverOptions,
+  WorkerGuest,
   WorkerLimits,
   WorkerNetwork,
   WorkerRuntime,

@@ -32,10 +32,21 @@ export type WorkerRuntime = 'runc' | 'runsc' | 'kata'
  */
 export type WorkerNetwork = 'none' | 'loopback'
 
+/**
+ * What runs inside: `sealed` is our small agent, one turn per worker; `pi` is the real Pi coding agent, which takes turn
+ * after turn of its channel.
+ */
+export type WorkerGuest = 'sealed' | 'pi'
+
 /** Options of `createDockerDriver`. */
 export interface DockerDriverOptions {
-  /** Name or id of an image that `sandbox-worker build` made. */
+  /** Name or id of an image that `sandbox-worker build` made, for the guest `pi` with `--pi`. */
   readonly image: string
+  /**
+   * Default `sealed`. Workers of the guest `pi` have the network `loopback`, and larger limits by default: 1.5 GiB of
+   * memory, 512 MiB of them for `/tmp`, 256 processes, files of 256 MiB.
+   */
+  readonly guest?: WorkerGuest
   /** Marks what belongs to this install, `[A-Za-z0-9_.-]{8,128}`. Two installs must never share it. */
   readonly installId: string
   readonly user: WorkerUser
@@ -58,8 +69,12 @@ export interface ProcessDriverOptions {
   readonly user?: WorkerUser
   /** The program that runs the bundle. Default: the one that runs this host. */
   readonly runtime?: string
+  /** Default `sealed`. */
+  readonly guest?: WorkerGuest
   /** The guest program. Default: the one of this package. */
   readonly bundle?: string
+  /** For `pi`: absolute path of the operator's content folder, which `user` has to be able to read. Default: none. */
+  readonly content?: string
   /** Applied to worker output before anybody sees it. Must not throw. Default: unchanged. */
   scrub?(text: string): string
 }
@@ -67,7 +82,7 @@ export interface ProcessDriverOptions {
 /** Options of `buildImage`. */
 export interface BuildImageOptions {
   /** What runs inside: our sealed guest, or `pi`, the real Pi agent. Default `sealed`. */
-  readonly guest?: 'sealed' | 'pi'
+  readonly guest?: WorkerGuest
   /**
    * For `pi`: absolute path of the operator's content folder, copied into the image as it is. What its `index.mjs`
    * exports is described in `@sandbox/docker-worker/pi-content`. Default: none.

@@ -6,6 +6,7 @@ import type { ResolvedLimits } from './host/container/sealed-spec.ts'
 import type { WorkerSpec } from './host/driver.ts'
 import type {
   DockerDriverOptions,
+  WorkerGuest,
   WorkerLimits,
   WorkerNetwork,
   WorkerRuntime,
@@ -15,6 +16,13 @@ import type {
 const MIB = 2 ** 20
 /** gVisor's own threads count too: some 40. */
 const GVISOR_PIDS = 128
+/** A conversation in memory, and what its tools need. */
+const PI_LIMITS: WorkerLimits = {
+  memoryBytes: 1536 * MIB,
+  pids: 256,
+  fileBytes: 256 * MIB,
+  tmpBytes: 512 * MIB,
+}
 const MAX_ID = 2 ** 31 - 1
 
 /** A tag or name of an image: no whitespace, no leading dash, so that it can never be read as an option. */
@@ -24,6 +32,7 @@ const INSTALL_ID = /^[A-Za-z0-9_.-]{8,128}$/
 /** Docker driver options with every default filled in. */
 export interface ResolvedDockerOptions {
   readonly image: string
+  readonly guest: WorkerGuest
   readonly installId: string
   readonly user: WorkerUser
   readonly engineSocket: string
@@ -37,19 +46,28 @@ export interface ResolvedDockerOptions {
 export function resolveDockerOptions(options: DockerDriverOptions): ResolvedDockerOptions {
   return {
     image: checkedImage('image', options.image),
+    guest: checkedGuest(options.guest),
     installId: checkedInstallId(options.installId),
     user: checkedUser(options.user),
     engineSocket: checkedSocket(options.engineSocket),
-    limits: limitsFor(options.runtime, options.limits),
-    network: checkedNetwork(options.network),
+    limits: limitsFor(options.runtime, { ...(options.guest === 'pi' ? PI_LIMITS : {}), ...options.limits }),
+    network: checkedNetwork(options.network, options.guest),
     runtime: options.runtime === undefined ? undefined : checkedRuntime(options.runtime),
     scrub: options.scrub ? (text) => options.scrub?.(text) ?? '' : (text) => text,
   }
 }
 
-function checkedNetwork(network: WorkerNetwork = 'none'): WorkerNetwork {
-  if (network !== 'none' && network !== 'loopback') invalid('network', 'has to be "none" or "loopback"')
-  return network
+function checkedGuest(guest: WorkerGuest = 'sealed'): WorkerGuest {
+  if (guest !== 'sealed' && guest !== 'pi') invalid('guest', 'has to be "sealed" or "pi"')
+  return guest
+}
+
+/** The Pi agent reaches the host through a port of its own container. */
+function checkedNetwork(network: WorkerNetwork | undefined, guest: WorkerGuest | undefined): WorkerNetwork {
+  const found = network === undefined ? (guest === 'pi' ? 'loopback' : 'none') : network
+  if (found !== 'none' && found !== 'loopback') invalid('network', 'has to be "none" or "loopback"')
+  if (found === 'none' && guest === 'pi') invalid('network', 'has to be "loopback" for the guest "pi"')
+  return found
 }
 
 /** Checks the name of a runtime. */

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { DEFAULT_TAG } from '../host/image/build-image.ts'
+import { DEFAULT_PI_TAG, DEFAULT_TAG } from '../host/image/build-image.ts'
 
 /** What `sandbox-worker --help` prints. */
 export const HELP = `sandbox-worker: sealed containers for programs that nobody should trust
@@ -20,6 +20,8 @@ build
   --tag NAME         name of the image                         (default: ${DEFAULT_TAG})
   --runtime PATH     another Node or Bun binary for Linux
   --bundle PATH      another guest program
+  --pi               the image of the real Pi coding agent     (default name: ${DEFAULT_PI_TAG})
+  --content DIR      with --pi: your prompt, skills, tools and extensions, copied into the image
 doctor
   --image NAME       the worker image to try                   (default: ${DEFAULT_TAG})
   --user UID:GID     account of the worker, never 0            (default: yours; 64200:64200 if you are root)
@@ -55,6 +57,8 @@ const OPTIONS = {
   tag: { type: 'string' },
   runtime: { type: 'string' },
   bundle: { type: 'string' },
+  pi: { type: 'boolean' },
+  content: { type: 'string' },
   image: { type: 'string' },
   install: { type: 'string' },
   socket: { type: 'string' },
@@ -71,7 +75,7 @@ const OPTIONS = {
 
 /** Which options a command takes, besides `--socket` and `--json`. */
 const TAKES = {
-  build: ['tag', 'runtime', 'bundle'],
+  build: ['tag', 'runtime', 'bundle', 'pi', 'content'],
   doctor: ['image', 'user', 'engine-runtime'],
   run: ['image', 'run-dir', 'workspace', 'timeout', 'memory', 'pids', 'user', 'install'],
   ps: ['install'],
@@ -129,6 +133,7 @@ function usageProblem(
   for (const [name, word] of Object.entries(NEEDS[command] ?? {})) {
     if (given[name] === undefined) return `${command} needs --${name} ${word}.`
   }
+  if (values.content !== undefined && !values.pi) return '--content goes with --pi.'
   if (command === 'run') {
     if (rest.length > 0) return 'run takes the program behind "--".'
     return program === undefined || program.length === 0 ? 'run needs a program: -- PROGRAM.' : undefined

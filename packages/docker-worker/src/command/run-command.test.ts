@@ -38,6 +38,8 @@ describe('sandbox-worker', () => {
     [['doctor', '--socket', 'relative'], '--socket has to be an absolute path'],
     [['doctor', '--engine-runtime', 'sysbox'], '--engine-runtime has to be "runc", "runsc" or "kata"'],
     [['build', '--fly'], '--fly'],
+    [['build', '--content', '/x'], '--content goes with --pi.'],
+    [['doctor', '--pi'], 'doctor takes no --pi.'],
   ])('%j is wrong usage: exit code 2', async (args, problem) => {
     await using engine = await scriptedEngine(() => undefined)
     const { code, out, progress } = await run(args, { DOCKER_HOST: `unix://${engine.path}` })

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { DriverError } from '../errors.ts'
 import { engineSocketPath } from '../host/container/engine-socket.ts'
 import { buildImage, DEFAULT_TAG } from '../host/image/build-image.ts'
@@ -65,6 +66,8 @@ async function build(values: CommandValues, engineSocket: string, ports: Command
     ...(values.tag === undefined ? {} : { tag: values.tag }),
     ...(values.runtime === undefined ? {} : { runtime: values.runtime }),
     ...(values.bundle === undefined ? {} : { bundle: values.bundle }),
+    ...(values.pi ? { guest: 'pi' as const } : {}),
+    ...(values.content === undefined ? {} : { content: resolve(values.content) }),
   })
   ports.out(values.json ? JSON.stringify(image) : `${image.built ? 'built' : 'unchanged'} ${image.tag}`)
   return 0

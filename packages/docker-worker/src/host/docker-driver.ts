@@ -11,11 +11,13 @@ import {
 import { createBoundedOutput } from './container/bounded-output.ts'
 import { connectEngine, type Engine, statusOf } from './container/docker-client.ts'
 import { Leftovers } from './container/leftovers.ts'
+import { piCreateBody } from './container/pi-spec.ts'
 import { sweepInstall } from './container/reconcile.ts'
 import { startContainer } from './container/sealed-container.ts'
 import { sealedCreateBody, sealedName } from './container/sealed-spec.ts'
 import type { Driver, Worker, WorkerSpec } from './driver.ts'
 import {
+  buildCommand,
   engineFindings,
   engineRuntimeName,
   imageFindings,
@@ -128,23 +130,24 @@ class DockerDriver implements Driver {
   }
 
   async #startOn(ready: Ready, worker: WorkerSpec, signal: AbortSignal | undefined): Promise<Worker> {
-    const { installId, user, limits, network, scrub } = this.#options
+    const { installId, guest, user, limits, network, scrub } = this.#options
     const { engine, imageId, runtime, engineRuntime } = ready
     const own = engineRuntime === undefined ? {} : { engineRuntime }
     await untilAborted(this.#leftovers.clear(worker.channelHash), signal)
+    const spec = { worker, installId, imageId, runtime, user, limits, ...own }
     try {
       return await startContainer({
         engine,
         workerId: worker.workerId,
         name: sealedName(installId, worker.workerId),
-        body: sealedCreateBody({ worker, installId, imageId, runtime, user, limits, network, ...own }),
+        body: guest === 'pi' ? piCreateBody(spec) : sealedCreateBody({ ...spec, network }),
         output: createBoundedOutput({ scrub }),
         onRemoved: (id) => this.#workers.delete(id),
         onLeft: (id, remove) => this.#leftovers.keep(worker.channelHash, id, remove),
         ...(signal === undefined ? {} : { signal }),
       })
     } catch (error) {
-      throw createFailure(error, this.#options.image)
+      throw createFailure(error, this.#options)
     }
   }
 
@@ -177,7 +180,7 @@ async function checkEngine(options: ResolvedDockerOptions): Promise<Ready> {
   const { runtime: wanted } = options
   requireFindings([...engineFindings(info), ...(wanted === undefined ? [] : [runtimeFinding(info, wanted)])])
   const image = await engine.image(options.image)
-  requireFindings(imageFindings(options.image, image))
+  requireFindings(imageFindings(options.image, image, options.guest))
   const runtime = image && runtimeOf(image)
   if (!image || !runtime) throw new DriverError('image_missing', `No image ${options.image}.`)
   const engineRuntime = wanted && engineRuntimeName(info, wanted)
@@ -196,11 +199,11 @@ async function withRealPaths(spec: WorkerSpec): Promise<WorkerSpec> {
 }
 
 /** The engine answers 404 to a create when the image is gone, 409 when the name is taken. */
-function createFailure(error: unknown, image: string): unknown {
+function createFailure(error: unknown, { image, guest }: ResolvedDockerOptions): unknown {
   if (!DriverError.isInstance(error) || error.code !== 'engine_failed') return error
   const status = statusOf(error)
   if (status === 404) {
-    const text = `No image ${image}. Make it with "sandbox-worker build --tag ${image}".`
+    const text = `No image ${image}. Make it with "${buildCommand(image, guest)}".`
     return new DriverError('image_missing', text, { cause: error })
   }
   if (status === 409) {

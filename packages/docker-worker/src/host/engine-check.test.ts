@@ -81,6 +81,19 @@ describe('imageFindings', () => {
     expect(firstBad({ ...image, labels: {} })).toMatchObject({ code: 'image_protocol' })
   })
 
+  test('decision 8: an image of another guest is refused by name, before a container is made', () => {
+    const pi = { ...image, labels: { ...image.labels, 'sandbox.guest': 'pi' } }
+    const bad = (found: EngineImage, guest: 'sealed' | 'pi') =>
+      imageFindings('img:1', found, guest).find(({ ok }) => !ok)
+    expect(bad(pi, 'pi')).toBeUndefined()
+    expect(bad(image, 'pi')).toMatchObject({
+      code: 'image_unsuitable',
+      detail: 'The image holds the guest sealed, not pi.',
+      mend: 'Make it with "sandbox-worker build --pi --tag img:1".',
+    })
+    expect(bad(pi, 'sealed')).toMatchObject({ detail: 'The image holds the guest pi, not sealed.' })
+  })
+
   test.each<[string, Partial<EngineImage>]>([
     ['variables', { environment: ['HTTPS_PROXY=http://user:pass@proxy'] }],
     ['volumes', { volumes: ['/data'] }],

@@ -1,8 +1,8 @@
 import { PROTOCOL_LABEL, PROTOCOL_VERSION, protocolMismatch } from '@sandbox/protocol'
 import { DriverError, type DriverErrorCode } from '../errors.ts'
-import type { WorkerRuntime } from '../options.ts'
+import type { WorkerGuest, WorkerRuntime } from '../options.ts'
 import type { EngineImage, EngineInfo } from './container/docker-client.ts'
-import { RUNTIME_LABEL } from './image/image-archive.ts'
+import { GUEST_LABEL, RUNTIME_LABEL } from './image/image-archive.ts'
 
 /** One thing that was looked at. */
 export interface EngineFinding {
@@ -76,15 +76,25 @@ export function runtimeFinding(info: EngineInfo, runtime: WorkerRuntime): Engine
   )
 }
 
-/** Says whether an image fits this host. Pure. */
-export function imageFindings(name: string, image: EngineImage | undefined): readonly EngineFinding[] {
-  const build = `Make it with "sandbox-worker build --tag ${name}".`
+/** The command that makes an image. */
+export function buildCommand(name: string, guest: WorkerGuest): string {
+  return `sandbox-worker build ${guest === 'pi' ? '--pi ' : ''}--tag ${name}`
+}
+
+/** Says whether an image fits this host and holds this guest. Pure. */
+export function imageFindings(
+  name: string,
+  image: EngineImage | undefined,
+  guest: WorkerGuest = 'sealed',
+): readonly EngineFinding[] {
+  const build = `Make it with "${buildCommand(name, guest)}".`
   if (!image) return [finding('image', false, `There is no image ${name}.`, build)]
   const version = image.labels[PROTOCOL_LABEL]
   const foreign = [
     ...image.environment.map((variable) => variable.split('=')[0]).filter((variable) => variable !== 'PATH'),
     ...image.volumes,
   ]
+  const holds = image.labels[GUEST_LABEL] ?? 'sealed'
   return [
     finding('image', true, `${name} is ${image.id}.`, build),
     version === undefined
@@ -94,10 +104,12 @@ export function imageFindings(name: string, image: EngineImage | undefined): rea
         : finding('protocol', false, protocolMismatch(version), `For this image: --tag ${name}.`),
     finding(
       'content',
-      foreign.length === 0 && runtimeOf(image) !== undefined,
-      foreign.length > 0
-        ? `The image brings variables or volumes of its own: ${foreign.join(', ')}.`
-        : `The image holds ${runtimeOf(image) ?? `no known runtime (label ${RUNTIME_LABEL})`}.`,
+      foreign.length === 0 && runtimeOf(image) !== undefined && holds === guest,
+      holds !== guest
+        ? `The image holds the guest ${holds}, not ${guest}.`
+        : foreign.length > 0
+          ? `The image brings variables or volumes of its own: ${foreign.join(', ')}.`
+          : `The image holds ${runtimeOf(image) ?? `no known runtime (label ${RUNTIME_LABEL})`}.`,
       build,
     ),
   ]

@@ -6,7 +6,7 @@ import type { ProcessDriverOptions } from '../options.ts'
 import { checkedPath, checkedUser, checkWorkerSpec } from '../resolve-options.ts'
 import { createBoundedOutput } from './container/bounded-output.ts'
 import type { Driver, Worker, WorkerSpec } from './driver.ts'
-import { guestBundle } from './image/guest-bundle.ts'
+import { guestFile } from './image/guest-bundle.ts'
 import { killMarkedGroup, markProcess } from './process/process-table.ts'
 import { ProcessWorker, spawnGroup } from './process/process-worker.ts'
 import { ownDirectory, programsInPlace, type StagedPrograms, stagePrograms } from './process/stage.ts'
@@ -18,6 +18,7 @@ import { type WorkerFiles, workerFiles } from './process/worker-files.ts'
  */
 export function createProcessDriver(options: ProcessDriverOptions): Driver {
   checkedPath('options_invalid', 'runRoot', options.runRoot)
+  if (options.content !== undefined) checkedPath('options_invalid', 'content', options.content)
   if (options.user) checkedUser(options.user)
   requireAccount(options)
   return new ProcessDriver(options)
@@ -104,7 +105,7 @@ class ProcessDriver implements Driver {
 
   async #startChecked(spec: WorkerSpec, signal: AbortSignal | undefined): Promise<Worker> {
     const { programs, files } = await this.#readyOnce()
-    const args = await workerArguments(programs.bundle, spec)
+    const args = [...(await workerArguments(programs.bundle, spec)), ...contentArguments(this.#options)]
     stopIfAborted(signal)
     await files.reserve(spec.workerId)
     const child = await spawnGroup(programs.runtime, args, this.#options.user).catch(
@@ -146,7 +147,8 @@ class ProcessDriver implements Driver {
 }
 
 async function makeReady(options: ProcessDriverOptions): Promise<Ready> {
-  const { runRoot, user, runtime = process.execPath, bundle = guestBundle() } = options
+  const { runRoot, user, runtime = process.execPath, guest } = options
+  const bundle = options.bundle ?? guestFile(guest === 'pi' ? 'pi-agent.cjs' : 'sealed.js')
   const own = join(runRoot, 'process')
   const workers = join(own, 'workers')
   const staged = join(own, 'programs')
@@ -157,6 +159,11 @@ async function makeReady(options: ProcessDriverOptions): Promise<Ready> {
   // Bun lists the directory of the program that it runs.
   await ownDirectory(staged, 0o755)
   return { programs: await stagePrograms(staged, { runtime, bundle }, user), files }
+}
+
+function contentArguments({ guest, content }: ProcessDriverOptions): string[] {
+  // Without content, a place where none is: the image's own path could be anybody's directory here.
+  return guest === 'pi' ? ['--content', content ?? '/dev/null'] : []
 }
 
 async function workerArguments(bundle: string, spec: WorkerSpec): Promise<string[]> {

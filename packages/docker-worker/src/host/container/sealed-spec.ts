@@ -136,7 +136,7 @@ function guestEntrypoint({ runtime, limits }: SealedSpec): string[] {
 }
 
 /** V8 sizes its heap by the machine's memory: bounded at 70 % of the container's, it fails before the kernel kills. */
-function heapFlags(runtime: 'node' | 'bun', memoryBytes: number): string[] {
+export function heapFlags(runtime: 'node' | 'bun', memoryBytes: number): string[] {
   return runtime === 'node'
     ? [`--max-old-space-size=${Math.floor((memoryBytes * 0.7) / 2 ** 20)}`]
     : ['--smol']

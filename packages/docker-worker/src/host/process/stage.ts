@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
 import { access, chmod, copyFile, lstat, mkdir, readdir, realpath, rename, rm, stat } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { dirname, extname, join } from 'node:path'
 import { DriverError } from '../../errors.ts'
 import type { WorkerUser } from '../../options.ts'
 import { requireBundle } from '../image/guest-bundle.ts'
@@ -42,7 +42,7 @@ export async function stagePrograms(
   const { runtime, bundle } = await programsInPlace(sources.runtime, sources.bundle)
   const staged = {
     runtime: await stageFile(directory, runtime, '', 0o755),
-    bundle: await stageFile(directory, bundle, '.mjs', 0o644),
+    bundle: await stageFile(directory, bundle, extname(bundle) === '.cjs' ? '.cjs' : '.mjs', 0o644),
   }
   for (const name of await readdir(directory)) {
     const path = join(directory, name)
