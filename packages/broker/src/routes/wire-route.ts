@@ -1,5 +1,6 @@
 import type { RequestHost, RequestTable } from '../engine/body-table/request-table.ts'
 import { rewriteRequest } from '../engine/body-table/rewrite-request.ts'
+import { ownsMemory } from '../engine/call/read-body.ts'
 import { CallRefusal } from '../engine/call/refusal.ts'
 import type { AdmittedCall, CallRoute } from '../engine/call/route.ts'
 import type { StreamLimits } from '../engine/stream/event-answer.ts'
@@ -54,6 +55,7 @@ async function callWire(options: ResolvedOptions, wire: WireRoute, call: Admitte
   if (url === undefined) throw new CallRefusal('not_found')
   const request = await rewriteRequest({
     bytes: call.bytes,
+    reuse: ownsMemory(call.bytes),
     table: wire.table(chosen),
     host: hostOf(options, chosen, call),
     signal,

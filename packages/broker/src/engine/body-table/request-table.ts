@@ -152,7 +152,7 @@ export interface ClosedObject {
 export type RewrittenRequest =
   | {
       readonly ok: true
-      /** The very bytes that were given when nothing had to change; else a copy with spans cut and written. */
+      /** The very bytes that were given when nothing had to change; else with spans cut and written. */
       readonly bytes: Uint8Array
       /** Fields that were cut out or set otherwise: dotted names, at most 32, each at most 128 characters. */
       readonly dropped: readonly string[]
@@ -168,8 +168,13 @@ export type RewrittenRequest =
 
 /** A body, and what it is held against. */
 export interface RewriteOptions {
-  /** One JSON text. Must not change until the promise settles; is never changed itself. */
+  /** One JSON text. Must not change until the promise settles; is never changed itself, unless `reuse` says so. */
   readonly bytes: Uint8Array
+  /**
+   * Gives the bytes and all memory of their `ArrayBuffer` away: the result may be written over them, and a few bytes
+   * beyond. Omitted = false.
+   */
+  readonly reuse?: boolean
   readonly table: RequestTable
   readonly host: RequestHost
   /** Ends the work: the promise rejects with its reason. */

@@ -119,6 +119,26 @@ describe('T45 the rewriter', () => {
     )
   })
 
+  it('T45 W-31 property, 1,500 bodies: in memory that is given away it writes the same, wherever that fits', async () => {
+    let within = 0
+    await fc.assert(
+      fc.asyncProperty(body, fc.nat(40), async (fields, spare) => {
+        const text = textOf(fields)
+        const room = new Uint8Array(Buffer.byteLength(text) + spare)
+        const bytes = room.subarray(0, room.length - spare)
+        bytes.set(Buffer.from(text))
+        const result = await rewriteRequest({ bytes, table, host, reuse: true })
+        if (!result.ok) throw new TypeError(result.problem)
+        expect(Buffer.from(result.bytes).toString()).toBe((await accepted(text, table)).text)
+        const fits = result.bytes.length <= room.length
+        expect(result.bytes.buffer === room.buffer).toBe(fits)
+        if (fits && result.bytes !== bytes) within += 1
+      }),
+      { numRuns: 1500 },
+    )
+    expect(within).toBeGreaterThan(200)
+  })
+
   it('T45 with nothing to edit the very same bytes go on', async () => {
     const text =
       ' { "keep" : 12345678901234567890 , "model":"host-model","limit": 1e2,"other":{"10":1,"2":"\\u003c"} } '

@@ -1,5 +1,5 @@
 import { setImmediate as letOthersRun } from 'node:timers/promises'
-import { type Edit, editedParts, orderEdits } from '../json/json-edits.ts'
+import { type Edit, orderEdits } from '../json/json-edits.ts'
 import { JsonProblem } from '../json/json-problem.ts'
 import type { RequestFacts, RewriteOptions, RewrittenRequest } from './request-table.ts'
 import { TableProblem } from './table-problem.ts'
@@ -33,7 +33,7 @@ export async function rewriteRequest(options: RewriteOptions): Promise<Rewritten
   const edits = orderEdits(walk.edits)
   return {
     ok: true,
-    bytes: edits.length === 0 ? bytes : await edited(bytes, edits, pause),
+    bytes: edits.length === 0 ? bytes : await edited(options, edits, pause),
     dropped: [...walk.dropped],
     facts: {
       stream: false,
@@ -44,22 +44,61 @@ export async function rewriteRequest(options: RewriteOptions): Promise<Rewritten
   }
 }
 
-async function edited(bytes: Uint8Array, edits: readonly Edit[], pause: Pauses): Promise<Uint8Array> {
+async function edited({ bytes, reuse }: RewriteOptions, edits: readonly Edit[], pause: Pauses) {
   const size = edits.reduce(
     (sum, one) => sum - (one.end - one.start) + (one.bytes?.length ?? 0),
     bytes.length,
   )
-  const copy = new Uint8Array(size)
-  let at = 0
-  for (const part of editedParts(bytes, edits)) {
-    for (let from = 0; from < part.length; from += COPY_BYTES) {
-      const piece = part.subarray(from, from + COPY_BYTES)
-      copy.set(piece, at)
-      at += piece.length
-      if (pause.isDue()) await pause.now()
-    }
+  const { buffer, byteOffset } = bytes
+  const fits = byteOffset + size <= buffer.byteLength
+  const into = reuse === true && fits ? new Uint8Array(buffer, byteOffset, size) : new Uint8Array(size)
+  // In one memory, what moves towards the start goes first, and what moves towards the end follows from its end.
+  const spans = keptSpans(edits, bytes.length)
+  for (const span of spans) if (span.at <= span.start) await move(bytes, into, span, pause)
+  for (const span of spans.toReversed()) if (span.at > span.start) await move(bytes, into, span, pause)
+  let shift = 0
+  for (const { start, end, bytes: written } of edits) {
+    if (written !== undefined) into.set(written, start + shift)
+    shift += (written?.length ?? 0) - (end - start)
   }
-  return copy
+  return into
+}
+
+/** What stays, and where it will be. */
+interface Span {
+  readonly start: number
+  readonly end: number
+  readonly at: number
+}
+
+function keptSpans(edits: readonly Edit[], length: number): Span[] {
+  const spans: Span[] = []
+  let start = 0
+  let at = 0
+  for (const edit of [...edits, { start: length, end: length }]) {
+    spans.push({ start, end: edit.start, at })
+    at += edit.start - start + (edit.bytes?.length ?? 0)
+    start = edit.end
+  }
+  return spans
+}
+
+/** Copies a span, piece by piece, in the order that also works within one memory. */
+async function move(
+  from: Uint8Array,
+  into: Uint8Array,
+  { start, end, at }: Span,
+  pause: Pauses,
+): Promise<void> {
+  if (from.buffer === into.buffer && at === start) return
+  const backwards = at > start
+  for (let done = 0; done < end - start; ) {
+    const size = Math.min(COPY_BYTES, end - start - done)
+    const offset = backwards ? end - start - done - size : done
+    into.set(from.subarray(start + offset, start + offset + size), at + offset)
+    done += size
+    if (pause.isDue()) await pause.now()
+  }
 }
 
 interface Pauses {

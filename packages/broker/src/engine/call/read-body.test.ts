@@ -1,5 +1,6 @@
+import { PassThrough, Readable } from 'node:stream'
 import { expect, test } from 'vitest'
-import { parseObject, readBody } from './read-body.ts'
+import { ownsMemory, parseObject, readBody } from './read-body.ts'
 
 const signal = new AbortController().signal
 
@@ -27,6 +28,46 @@ test('one that goes on is, for as long as it takes', async () => {
   }
   const options = { body, contentLength: undefined, limitBytes: 100, idleMs: 90, signal }
   expect(Buffer.from(await readBody(options)).toString()).toBe('x'.repeat(20))
+})
+
+test('W-31 a large body has its memory to itself, with or without an announced length', async () => {
+  const one = new Uint8Array(100_000).fill(0x20)
+  const body = {
+    async *[Symbol.asyncIterator]() {
+      yield one
+    },
+  }
+  for (const contentLength of [undefined, one.length]) {
+    const bytes = await readBody({ body, contentLength, limitBytes: 1e6, signal })
+    expect(ownsMemory(bytes)).toBe(true)
+    expect(bytes).toEqual(Buffer.from(one))
+    expect(bytes.buffer === one.buffer).toBe(false)
+  }
+  const small = await readBody({
+    body: Readable.from([one.subarray(0, 10)]),
+    contentLength: 10,
+    limitBytes: 10,
+    signal,
+  })
+  expect(ownsMemory(small)).toBe(false)
+})
+
+test('LS-05 a stream that ends, breaks off or was over before is told apart', async () => {
+  const read = (body: Readable, contentLength?: number) =>
+    readBody({ body, contentLength, limitBytes: 100, signal }).then(
+      (bytes) => Buffer.from(bytes).toString(),
+      (error) => error.reason,
+    )
+  expect(await read(Readable.from([Buffer.from('a'), Buffer.from('b')]))).toBe('ab')
+  expect(await read(Readable.from([Buffer.from('a')]), 2)).toBe('body_invalid')
+  expect(await read(Readable.from([Buffer.from('ab')]), 1)).toBe('body_invalid')
+  expect(await read(Readable.from([Buffer.alloc(101)]))).toBe('body_too_large')
+  const broken = new PassThrough()
+  const reading = read(broken)
+  broken.write('a')
+  setImmediate(() => broken.destroy())
+  expect(await reading).toBe('body_invalid')
+  expect(await read(broken)).toBe('body_invalid')
 })
 
 test('W-43 nesting is counted outside of strings only, and not by recursion', () => {

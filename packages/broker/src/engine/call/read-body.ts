@@ -40,11 +40,19 @@ export async function readBody(options: ReadBodyOptions): Promise<Uint8Array> {
 /** From this size on, a body is read into one piece of memory: its chunks would be there beside it for a while. */
 const LARGE_BYTES = 64 * 1024
 
+/** Room behind a large body for what a table adds to it, so that it can be written within its own memory. */
+const SPARE_BYTES = 4096
+
 /** Memory that is not written to is not taken, so an announced length alone costs nothing. */
 function roomFor(contentLength: number | undefined): Uint8Array | undefined {
   return contentLength !== undefined && contentLength > LARGE_BYTES
-    ? Buffer.allocUnsafeSlow(contentLength)
+    ? Buffer.allocUnsafeSlow(contentLength + SPARE_BYTES).subarray(0, contentLength)
     : undefined
+}
+
+/** Whether a body that {@link readBody} made has its `ArrayBuffer` to itself: large ones have. */
+export function ownsMemory(body: Uint8Array): boolean {
+  return body.byteLength > LARGE_BYTES
 }
 
 /** A body on its way into memory. Ends once, with all of it or with a refusal. */
@@ -103,7 +111,8 @@ class Reading {
     }
     if (!this.#settle()) return
     const chunks = this.#chunks
-    this.#resolve(this.#room ?? (chunks.length === 1 ? (chunks[0] as Uint8Array) : Buffer.concat(chunks)))
+    const single = chunks.length === 1 && this.#size <= LARGE_BYTES
+    this.#resolve(this.#room ?? (single ? (chunks[0] as Uint8Array) : Buffer.concat(chunks)))
   }
 
   /** The body broke off. */
