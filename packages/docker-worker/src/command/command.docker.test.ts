@@ -196,7 +196,7 @@ describe.skipIf(!dockerGate())('sandbox-worker on a real engine', () => {
     expect(code).toBe(127)
   })
 
-  test('ps lists the workers of one install or of all, as text and as JSON', async () => {
+  test('W-63 ps lists the workers of one install or of all, as text and as JSON', async () => {
     await using place = await testPlace('await guest.report(1); setInterval(() => {}, 1000)')
     const other = `${INSTALL}-ps`
     await using driver = createDockerDriver({
@@ -206,6 +206,7 @@ describe.skipIf(!dockerGate())('sandbox-worker on a real engine', () => {
       engineSocket: ENGINE,
     })
     const worker = await driver.start(place.spec)
+    const [image, settings] = (await driver.identity?.())?.split(' ') ?? []
     const { code, out } = await command(['ps', '--install', other, '--json'])
     expect(code).toBe(0)
     expect(JSON.parse(out).workers).toEqual([
@@ -214,6 +215,8 @@ describe.skipIf(!dockerGate())('sandbox-worker on a real engine', () => {
         install: other,
         worker: place.spec.workerId,
         channelHash: place.spec.channelHash,
+        image,
+        settings,
         ageMs: expect.any(Number),
         state: 'running',
       },

@@ -8,6 +8,9 @@ export interface WorkerLine {
   readonly install: string
   readonly worker: string
   readonly channelHash: string
+  /** The image's id, and a hash of the settings of the container: equal ones have equal walls and limits. */
+  readonly image: string
+  readonly settings: string
   readonly ageMs: number
   readonly state: string
 }
@@ -17,11 +20,13 @@ export async function workersOf(socket: string, install?: string): Promise<reado
   const id = install === undefined ? undefined : checkedInstallId(install)
   const listed = await (await connectEngine(socket)).list(id)
   return listed
-    .map(({ id, installId, workerId, channelHash, createdAt, state }) => ({
+    .map(({ id, installId, workerId, channelHash, imageId, bodyHash, createdAt, state }) => ({
       id,
       install: installId,
       worker: workerId,
       channelHash,
+      image: imageId,
+      settings: bodyHash,
       ageMs: Math.max(0, Math.round(Date.now() - createdAt * 1000)),
       state,
     }))

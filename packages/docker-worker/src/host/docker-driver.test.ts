@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { PROTOCOL_LABEL, PROTOCOL_VERSION } from '@sandbox/protocol'
 import { tempDir } from '@sandbox/testing'
 import { expect, test } from 'vitest'
+import type { DockerDriverOptions } from '../options.ts'
 import { scriptedEngine } from '../testing/scripted-engine.ts'
 import { createDockerDriver } from './docker-driver.ts'
 import type { WorkerSpec } from './driver.ts'
@@ -78,4 +79,31 @@ test('W-60 another channel does not wait for it, and the driver does not end wit
   engine.state.stuck = false
   await driver[Symbol.asyncDispose]()
   expect(engine.actions().slice(-2)).toEqual(['DELETE container1', 'DELETE container2'])
+})
+
+test('W-63 what a worker would be started from changes with the id of the image and with every setting of the container', async () => {
+  let image = IMAGE
+  await using scripted = await scriptedEngine((call) => {
+    if (call === 'GET /info') return { status: 200, body: { ...INFO, Runtimes: { runc: {}, runsc: {} } } }
+    return call.startsWith('GET /images/') ? { status: 200, body: image } : undefined
+  })
+  const identityOf = async (more: Partial<DockerDriverOptions>) => {
+    await using driver = createDockerDriver({ ...install, engineSocket: scripted.path, ...more })
+    return driver.identity?.() ?? ''
+  }
+  const first = await identityOf({})
+  expect(first).toMatch(/^sha256:image [0-9a-f]{64}$/)
+  expect(await identityOf({ installId: 'another-install', image: 'other-name' })).toBe(first)
+  const others = await Promise.all([
+    identityOf({ limits: { pids: 65 } }),
+    identityOf({ limits: { memoryBytes: 2 ** 30 } }),
+    identityOf({ user: { uid: 1000, gid: 1001 } }),
+    identityOf({ runtime: 'runsc' }),
+    identityOf({ network: 'loopback' }),
+  ])
+  expect(new Set([first, ...others]).size).toBe(6)
+  await using driver = createDockerDriver({ ...install, engineSocket: scripted.path })
+  expect(await driver.identity?.()).toBe(first)
+  image = { ...IMAGE, Id: 'sha256:rebuilt' }
+  expect(await driver.identity?.()).toBe(first.replace('sha256:image', 'sha256:rebuilt'))
 })

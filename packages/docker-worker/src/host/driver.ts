@@ -65,8 +65,8 @@ export interface Driver extends AsyncDisposable {
    */
   start(spec: WorkerSpec, signal?: AbortSignal): Promise<Worker>
   /**
-   * What a worker would be started from now: a text that changes with the image. Starts that begin later use what it
-   * says. Absent where workers cannot be outdated.
+   * What a worker would be started from now: a text that changes with the image, by its id, and with the settings of
+   * the container, by their hash. Starts that begin later use what it says. Absent where workers cannot be outdated.
    */
   identity?(signal?: AbortSignal): Promise<string>
   /** Compares what a worker found inside with the profile: one plain sentence per difference, `[]` when it fits. */

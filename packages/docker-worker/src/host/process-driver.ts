@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { SOCKET_NAME } from '@sandbox/protocol'
 import { DriverError, stopIfAborted } from '../errors.ts'
 import type { ProcessDriverOptions } from '../options.ts'
-import { checkedPath, checkedUser, checkWorkerSpec } from '../resolve-options.ts'
+import { checkedPath, checkedUser } from '../resolve-options.ts'
 import { createBoundedOutput } from './container/bounded-output.ts'
 import type { Driver, Worker, WorkerSpec } from './driver.ts'
 import { guestFile } from './image/guest-bundle.ts'
@@ -11,6 +11,7 @@ import { killMarkedGroup, markProcess } from './process/process-table.ts'
 import { ProcessWorker, spawnGroup } from './process/process-worker.ts'
 import { ownDirectory, programsInPlace, type StagedPrograms, stagePrograms } from './process/stage.ts'
 import { type WorkerFiles, workerFiles } from './process/worker-files.ts'
+import { StartedWorkers } from './started-workers.ts'
 
 /**
  * Makes a driver that starts every worker as a plain process: **no sandbox**. It can read what its account can read
@@ -46,36 +47,23 @@ class ProcessDriver implements Driver {
   readonly kind = 'process'
   readonly isolation = 'none'
   readonly #options: ProcessDriverOptions
-  readonly #starting = new Map<string, Promise<Worker>>()
-  readonly #workers = new Map<string, Worker>()
+  readonly #workers = new StartedWorkers()
   #ready: Promise<Ready> | undefined
-  #closed = false
 
   constructor(options: ProcessDriverOptions) {
     this.#options = options
   }
 
   async check(signal?: AbortSignal): Promise<void> {
-    this.#stopIfClosed()
+    this.#workers.stopIfClosed()
     stopIfAborted(signal)
     this.#ready = undefined
     await this.#readyOnce()
     stopIfAborted(signal)
   }
 
-  async start(spec: WorkerSpec, signal?: AbortSignal): Promise<Worker> {
-    this.#stopIfClosed()
-    checkWorkerSpec(spec)
-    stopIfAborted(signal)
-    const starting = this.#startChecked(spec, signal)
-    this.#starting.set(spec.workerId, starting)
-    try {
-      const worker = await starting
-      this.#workers.set(worker.workerId, worker)
-      return worker
-    } finally {
-      this.#starting.delete(spec.workerId)
-    }
+  start(spec: WorkerSpec, signal?: AbortSignal): Promise<Worker> {
+    return this.#workers.start(spec, signal, () => this.#startChecked(spec, signal))
   }
 
   /** Nothing is promised, so nothing differs. */
@@ -84,10 +72,10 @@ class ProcessDriver implements Driver {
   }
 
   async sweep(live: ReadonlySet<string>): Promise<readonly string[]> {
-    this.#stopIfClosed()
+    this.#workers.stopIfClosed()
     const { files } = await this.#readyOnce()
     const left = (await files.list()).filter(
-      ({ workerId }) => !live.has(workerId) && !this.#starting.has(workerId),
+      ({ workerId }) => !live.has(workerId) && !this.#workers.starts(workerId),
     )
     for (const { workerId, mark } of left) {
       if (mark) await killMarkedGroup(mark)
@@ -97,10 +85,8 @@ class ProcessDriver implements Driver {
   }
 
   /** Waits for starts under way, then kills every worker of this driver that may still run. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#closed = true
-    await Promise.allSettled(this.#starting.values())
-    await Promise.all([...this.#workers.values()].map((worker) => worker.remove()))
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#workers.close()
   }
 
   async #startChecked(spec: WorkerSpec, signal: AbortSignal | undefined): Promise<Worker> {
@@ -118,7 +104,7 @@ class ProcessDriver implements Driver {
     const worker = new ProcessWorker(spec.workerId, child, {
       output: createBoundedOutput(scrub ? { scrub: (text) => scrub(text) } : {}),
       onRemoved: async () => {
-        this.#workers.delete(spec.workerId)
+        this.#workers.forget(worker.id)
         await files.remove(spec.workerId)
       },
     })
@@ -139,10 +125,6 @@ class ProcessDriver implements Driver {
       throw error
     })
     return this.#ready
-  }
-
-  #stopIfClosed(): void {
-    if (this.#closed) throw new DriverError('closed', 'The driver was disposed.')
   }
 }
 

@@ -51,6 +51,9 @@ export interface ListedContainer {
   readonly installId: string
   readonly workerId: string
   readonly channelHash: string
+  readonly imageId: string
+  /** Of its settings; empty for a container that was created without. */
+  readonly bodyHash: string
   /** When it was created, in seconds since 1970 by the engine's clock. */
   readonly createdAt: number
   /** The engine's word: `created`, `running`, `exited`, … */
@@ -251,11 +254,13 @@ class DockerodeEngine implements Engine {
     const call = this.#docker.listContainers({ all: true, filters: { label: [label] } })
     const found = await bounded('list', CALL_MS, call)
     return found
-      .map(({ Id, Labels, Created, State }) => ({
+      .map(({ Id, ImageID, Labels, Created, State }) => ({
         id: Id,
         installId: Labels[LABELS.install],
         workerId: Labels[LABELS.worker] ?? '',
         channelHash: Labels[LABELS.channel] ?? '',
+        imageId: ImageID,
+        bodyHash: Labels[LABELS.body] ?? '',
         createdAt: Created,
         state: State,
       }))

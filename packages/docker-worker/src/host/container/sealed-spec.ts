@@ -10,6 +10,7 @@ export const LABELS = {
   channel: 'sandbox.channel',
   worker: 'sandbox.worker',
   epoch: 'sandbox.epoch',
+  body: 'sandbox.body',
   protocol: PROTOCOL_LABEL,
 } as const
 
@@ -68,7 +69,7 @@ export function sealedCreateBody(spec: SealedSpec) {
       [LABELS.worker]: worker.workerId,
       [LABELS.epoch]: worker.epoch,
       [LABELS.protocol]: String(PROTOCOL_VERSION),
-    },
+    } as Readonly<Record<string, string>>,
     Healthcheck: { Test: ['NONE'] },
     AttachStdin: false,
     AttachStdout: true,
