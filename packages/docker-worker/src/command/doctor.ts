@@ -2,7 +2,12 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { PROTOCOL_VERSION, protocolMismatch, type WorkerHello } from '@sandbox/protocol'
 import { DriverError, type DriverErrorCode, stopIfAborted } from '../errors.ts'
-import { connectEngine, type Engine, type EngineInfo } from '../host/container/docker-client.ts'
+import {
+  connectEngine,
+  type Engine,
+  type EngineInfo,
+  type EngineKind,
+} from '../host/container/docker-client.ts'
 import { exitFailure } from '../host/container/exit-failure.ts'
 import { createDockerDriver } from '../host/docker-driver.ts'
 import type { Worker } from '../host/driver.ts'
@@ -78,7 +83,7 @@ export async function doctor(request: DoctorRequest): Promise<readonly DoctorRow
     ...(request.runtime === undefined ? [] : [engineRow(runtimeFinding(info, request.runtime))]),
     ...imageFindings(image, await engine.image(image)).map(engineRow),
   ]
-  if (rows.every(({ ok }) => ok)) rows.push(...(await tryWorker(request)))
+  if (rows.every(({ ok }) => ok)) rows.push(...(await tryWorker(request, engine.kind)))
   return rows
 }
 
@@ -102,7 +107,7 @@ function runtimesRow({ runtimes }: EngineInfo): DoctorRow {
   return { id: 'runtimes', ok: true, cis: '', expected: 'runc; runsc or kata for stronger walls', found }
 }
 
-async function tryWorker(request: DoctorRequest): Promise<readonly DoctorRow[]> {
+async function tryWorker(request: DoctorRequest, engine: EngineKind): Promise<readonly DoctorRow[]> {
   const { socket, image, user, runtime, signal, progress } = request
   await using place = await listenForHello(user)
   await using driver = createDockerDriver({
@@ -124,7 +129,7 @@ async function tryWorker(request: DoctorRequest): Promise<readonly DoctorRow[]> 
       },
       signal,
     )
-    return helloRows(await helloOf(worker, place.hello, signal), request)
+    return helloRows(await helloOf(worker, place.hello, signal), request, engine)
   } catch (error) {
     if (!DriverError.isInstance(error) || error.code === 'aborted' || error.code === 'remove_failed')
       throw error
@@ -162,7 +167,11 @@ async function helloOf(
   }
 }
 
-function helloRows(hello: WorkerHello, { user, runtime }: DoctorRequest): readonly DoctorRow[] {
+function helloRows(
+  hello: WorkerHello,
+  { user, runtime }: DoctorRequest,
+  engine: EngineKind,
+): readonly DoctorRow[] {
   const same = hello.protocol === PROTOCOL_VERSION
   const worker: DoctorRow = {
     id: 'worker',
@@ -172,7 +181,7 @@ function helloRows(hello: WorkerHello, { user, runtime }: DoctorRequest): readon
     found: `${hello.posture.runtime}, protocol ${hello.protocol}`,
     ...(same ? {} : { code: 'image_protocol', mend: protocolMismatch(hello.protocol) }),
   }
-  const own = runtime === undefined ? {} : { runtime }
+  const own = { engine, ...(runtime === undefined ? {} : { runtime }) }
   const profile = { user, limits: limitsFor(runtime), hostNamespaces: hostNamespaces(), ...own }
   return [worker, ...sealedChecks(hello.posture, profile).map(wallRow)]
 }

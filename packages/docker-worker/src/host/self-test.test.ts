@@ -176,6 +176,21 @@ test.each<[string, Partial<Posture>]>([
   expect(sealedDifferences({ ...IN_GVISOR, ...change }, { ...PROFILE, runtime: 'runsc' })).toHaveLength(1)
 })
 
+test('Podman adds variables and mounts: its own, read-only, and nowhere else', () => {
+  const added = ['/etc/group', '/etc/passwd', '/run/podman-init', '/run', '/var/tmp']
+  const inPodman = {
+    ...GOOD,
+    environment: [...GOOD.environment, 'TERM', 'container'],
+    mounts: [...GOOD.mounts, ...added.map((target) => mount(target, 'ro,nosuid', 'tmpfs'))],
+  }
+  const podman = { ...PROFILE, engine: 'podman' as const }
+  expect(sealedDifferences(inPodman, podman)).toEqual([])
+  expect(sealedDifferences(inPodman, PROFILE)).toHaveLength(2)
+  const writable = added.map((target) => mount(target, 'rw,nosuid', 'tmpfs'))
+  expect(sealedDifferences({ ...inPodman, mounts: [...GOOD.mounts, ...writable] }, podman)).toHaveLength(5)
+  expect(sealedDifferences({ ...inPodman, environment: ['PATH', 'OTHER'] }, podman)).toHaveLength(1)
+})
+
 test('names of a hostile guest are quoted and cut', () => {
   const environment = ['\u001b[31m\n', ...Array.from({ length: 20 }, () => 'x'.repeat(256))]
   const [sentence = ''] = sealedDifferences({ ...GOOD, environment }, PROFILE)

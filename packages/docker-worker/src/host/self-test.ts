@@ -1,6 +1,7 @@
 import { readlinkSync } from 'node:fs'
 import { type Posture, RUN_DIR, SOCKET_NAME, WORKSPACE_DIR } from '@sandbox/protocol'
 import type { WorkerNetwork, WorkerRuntime, WorkerUser } from '../options.ts'
+import type { EngineKind } from './container/docker-client.ts'
 import type { ResolvedLimits } from './container/sealed-spec.ts'
 import { hides } from './hidden-walls.ts'
 
@@ -10,6 +11,10 @@ const ENVIRONMENT = ['HOME', 'HOSTNAME', 'PATH']
 /** Mounts that an engine makes by itself; `/proc`, `/dev` and `/sys` with everything below them. */
 const ENGINE_MOUNTS = ['/etc/hostname', '/etc/hosts', '/etc/resolv.conf', '/sbin/docker-init']
 const KERNEL_MOUNTS = ['/proc', '/dev', '/sys']
+
+/** What Podman adds; the last two are empty and read-only, in place of a writable one of its own. */
+const PODMAN_MOUNTS = ['/etc/group', '/etc/passwd', '/run/podman-init', '/run', '/var/tmp']
+const PODMAN_ENVIRONMENT = ['TERM', 'container']
 
 /** Namespaces that a container must not share with the host. */
 const NAMESPACES = ['ipc', 'mnt', 'net', 'pid', 'uts']
@@ -29,6 +34,8 @@ export interface SealedProfile {
   readonly hostNamespaces: readonly string[]
   /** Which sockets the filter lets it make; the interfaces and routes have to be the same. Default `none`. */
   readonly network?: WorkerNetwork
+  /** Default `docker`. */
+  readonly engine?: EngineKind
   /** gVisor is a kernel of its own, which does not show every wall inside: see `hidden-walls.ts`. */
   readonly runtime?: WorkerRuntime
 }
@@ -52,6 +59,8 @@ export function sealedDifferences(posture: Posture, profile: SealedProfile): rea
 /** Compares what a worker found inside with the sealed profile, wall by wall. Pure. */
 export function sealedChecks(posture: Posture, profile: SealedProfile): readonly SealedCheck[] {
   const { user } = profile
+  const podman = profile.engine === 'podman'
+  const variables = [...ENVIRONMENT, ...(podman ? PODMAN_ENVIRONMENT : [])]
   const groups = posture.groups.length === 0 ? 'none' : posture.groups.join(', ')
   return [
     {
@@ -69,13 +78,13 @@ export function sealedChecks(posture: Posture, profile: SealedProfile): readonly
       found: `${quoted(posture.interfaces)}, ${posture.routes.length === 0 ? 'no route' : `routes ${quoted(posture.routes)}`}`,
       problems: network(posture),
     },
-    ...fileChecks(posture, profile.runtime),
+    ...fileChecks(posture, profile),
     {
       id: 'environment',
       cis: '',
-      expected: `no variable but ${ENVIRONMENT.join(', ')}`,
+      expected: `no variable but ${variables.join(', ')}`,
       found: quoted(posture.environment),
-      problems: others('variable', posture.environment, ENVIRONMENT),
+      problems: others('variable', posture.environment, variables),
     },
     {
       id: 'namespaces',
@@ -163,9 +172,10 @@ function network(posture: Posture): string[] {
   return found
 }
 
-function fileChecks(posture: Posture, runtime: WorkerRuntime | undefined): SealedCheck[] {
+function fileChecks(posture: Posture, { runtime, engine }: SealedProfile): SealedCheck[] {
   const tmpOptions = ['noexec', 'nosuid', 'nodev'].filter((option) => !hides(runtime, 'privilege', option))
-  const known = [...ENGINE_MOUNTS, '/', '/tmp', RUN_DIR, WORKSPACE_DIR]
+  const podman = engine === 'podman' ? PODMAN_MOUNTS : []
+  const known = [...ENGINE_MOUNTS, ...podman, '/', '/tmp', RUN_DIR, WORKSPACE_DIR]
   const outside = posture.mounts
     .map(({ target }) => target)
     .filter((target) => !KERNEL_MOUNTS.some((top) => within(target, top)))
@@ -185,6 +195,9 @@ function fileChecks(posture: Posture, runtime: WorkerRuntime | undefined): Seale
       found: quoted(outside),
       problems: [
         ...(strange.length > 0 ? [`The worker has other mounts: ${quoted(strange)}.`] : []),
+        ...podman
+          .filter((target) => outside.includes(target))
+          .flatMap((target) => mountProblem(posture, target, ['ro'])),
         ...mountProblem(posture, RUN_DIR, ['ro']),
         ...mountProblem(posture, WORKSPACE_DIR, []),
         ...mountProblem(posture, '/tmp', tmpOptions),

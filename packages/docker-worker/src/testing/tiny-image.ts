@@ -8,11 +8,11 @@ import { TINY_GUEST } from './tiny-guest.ts'
 export const ENGINE = dockerSocket() ?? '/nonexistent'
 
 /** Builds the image of the tiny guest for the runtime that runs the tests, and returns its name. */
-export async function tinyImage(): Promise<string> {
+export async function tinyImage(engineSocket = ENGINE): Promise<string> {
   using dir = tempDir()
   const bundle = join(dir.path, 'guest.mjs')
   writeFileSync(bundle, TINY_GUEST)
   const tag = `sandbox-test-tiny:${process.versions.bun ? 'bun' : 'node'}`
-  await buildImage({ tag, engineSocket: ENGINE, bundle })
+  await buildImage({ tag, engineSocket, bundle })
   return tag
 }

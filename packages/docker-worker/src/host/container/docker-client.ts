@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream'
 import type Docker from 'dockerode'
 import { DriverError } from '../../errors.ts'
 import type { EngineAddress } from './engine-stream.ts'
+import { createOnPodman } from './podman-body.ts'
 import { LABELS, type SealedCreateBody } from './sealed-spec.ts'
 
 /** The API version whose calls we use; an engine that no longer has it is asked for its oldest. */
@@ -13,6 +14,9 @@ const CALL_MS = 15_000
 /** Creating and starting wait for disks. */
 const START_MS = 30_000
 const LOAD_MS = 300_000
+
+/** Who made the engine. Podman speaks Docker's API, and adds to every container what Docker does not. */
+export type EngineKind = 'docker' | 'podman'
 
 /** What we read of an engine. */
 export interface EngineInfo {
@@ -63,6 +67,7 @@ export interface ListedContainer {
 /** The dozen engine calls that we need. Every one ends within a bound, and fails with a `DriverError`. */
 export interface Engine {
   readonly address: EngineAddress
+  readonly kind: EngineKind
   info(): Promise<EngineInfo>
   /** `undefined` when the engine does not have it. */
   image(name: string): Promise<EngineImage | undefined>
@@ -83,7 +88,9 @@ export async function connectEngine(socketPath: string): Promise<Engine> {
   await requireSocket(socketPath)
   const found = await bounded('version', CALL_MS, (await docker(socketPath)).version())
   const version = pickVersion(found.ApiVersion, found.MinAPIVersion)
-  return new DockerodeEngine({ socketPath, version: `v${version}` }, await docker(socketPath, `v${version}`))
+  const podman = found.Components?.some(({ Name }) => Name === 'Podman Engine')
+  const address = { socketPath, version: `v${version}` }
+  return new DockerodeEngine(address, await docker(socketPath, `v${version}`), podman ? 'podman' : 'docker')
 }
 
 /** The status of the engine's answer that a `DriverError` came from. */
@@ -167,10 +174,12 @@ function pickVersion(newest: string, oldest: string | undefined): string {
 
 class DockerodeEngine implements Engine {
   readonly address: EngineAddress
+  readonly kind: EngineKind
   readonly #docker: Docker
 
-  constructor(address: EngineAddress, docker: Docker) {
+  constructor(address: EngineAddress, docker: Docker, kind: EngineKind) {
     this.address = address
+    this.kind = kind
     this.#docker = docker
   }
 
@@ -212,7 +221,9 @@ class DockerodeEngine implements Engine {
   }
 
   async create(name: string, body: SealedCreateBody): Promise<string> {
-    const created = this.#docker.createContainer({ name, ...body } as Docker.ContainerCreateOptions)
+    const create = (sent: SealedCreateBody) =>
+      this.#docker.createContainer({ name, ...sent } as Docker.ContainerCreateOptions)
+    const created = this.kind === 'podman' ? createOnPodman(body, create) : create(body)
     try {
       return (await bounded('create', START_MS, created)).id
     } catch (error) {
