@@ -2,19 +2,15 @@ import { realpath } from 'node:fs/promises'
 import type { Posture } from '@sandbox/protocol'
 import { DriverError, stopIfAborted } from '../errors.ts'
 import type { DockerDriverOptions } from '../options.ts'
-import {
-  checkApart,
-  checkWorkerSpec,
-  type ResolvedDockerOptions,
-  resolveDockerOptions,
-} from '../resolve-options.ts'
+import { checkApart, type ResolvedDockerOptions, resolveDockerOptions } from '../resolve-options.ts'
+import { bodyHash, withBodyHash } from './container/body-hash.ts'
 import { createBoundedOutput } from './container/bounded-output.ts'
 import { connectEngine, type Engine, type EngineKind, statusOf } from './container/docker-client.ts'
 import { Leftovers } from './container/leftovers.ts'
 import { piCreateBody } from './container/pi-spec.ts'
 import { sweepInstall } from './container/reconcile.ts'
 import { startContainer } from './container/sealed-container.ts'
-import { sealedCreateBody, sealedName } from './container/sealed-spec.ts'
+import { type SealedCreateBody, sealedCreateBody, sealedName } from './container/sealed-spec.ts'
 import type { Driver, Worker, WorkerSpec } from './driver.ts'
 import {
   buildCommand,
@@ -26,6 +22,7 @@ import {
   runtimeOf,
 } from './engine-check.ts'
 import { hostNamespaces, sealedDifferences } from './self-test.ts'
+import { StartedWorkers } from './started-workers.ts'
 import { untilAborted } from './warm-pool/waits.ts'
 
 /**
@@ -45,45 +42,35 @@ interface Ready {
   readonly engineRuntime: string | undefined
 }
 
+/** For the hash of a create body, which leaves out what a worker's spec says. */
+const ANY_WORKER: WorkerSpec = { workerId: '', channelHash: '', epoch: '', runDir: '', workspaceDir: '' }
+
 class DockerDriver implements Driver {
   readonly kind = 'docker'
   readonly isolation = 'container'
   readonly #options: ResolvedDockerOptions
   readonly #hostNamespaces = hostNamespaces()
-  readonly #starting = new Map<string, Promise<Worker>>()
-  readonly #workers = new Map<string, Worker>()
+  readonly #workers = new StartedWorkers()
   readonly #leftovers = new Leftovers()
   #ready: Promise<Ready> | undefined
   #identity: Promise<string> | undefined
   /** As last seen: known before there is any worker to verify. */
   #engineKind: EngineKind = 'docker'
-  #closed = false
 
   constructor(options: ResolvedDockerOptions) {
     this.#options = options
   }
 
   async check(signal?: AbortSignal): Promise<void> {
-    this.#stopIfClosed()
+    this.#workers.stopIfClosed()
     stopIfAborted(signal)
     this.#ready = undefined
     await this.#readyOnce()
     stopIfAborted(signal)
   }
 
-  async start(spec: WorkerSpec, signal?: AbortSignal): Promise<Worker> {
-    this.#stopIfClosed()
-    checkWorkerSpec(spec)
-    stopIfAborted(signal)
-    const starting = this.#startChecked(spec, signal)
-    this.#starting.set(spec.workerId, starting)
-    try {
-      const worker = await starting
-      this.#workers.set(worker.id, worker)
-      return worker
-    } finally {
-      this.#starting.delete(spec.workerId)
-    }
+  start(spec: WorkerSpec, signal?: AbortSignal): Promise<Worker> {
+    return this.#workers.start(spec, signal, () => this.#startChecked(spec, signal))
   }
 
   /** Callers at the same moment share one look at the engine. */
@@ -106,18 +93,17 @@ class DockerDriver implements Driver {
   }
 
   async sweep(live: ReadonlySet<string>): Promise<readonly string[]> {
-    this.#stopIfClosed()
+    this.#workers.stopIfClosed()
     const engine = await connectEngine(this.#options.engineSocket)
-    const has = (workerId: string) => live.has(workerId) || this.#starting.has(workerId)
+    const has = (workerId: string) => live.has(workerId) || this.#workers.starts(workerId)
     return sweepInstall(engine, this.#options.installId, { has })
   }
 
   /** Waits for starts under way, then removes every worker of this driver that may still run. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#closed = true
-    await Promise.allSettled(this.#starting.values())
-    const removals = [...this.#workers.values()].map((worker) => worker.remove())
-    await Promise.all([...removals, this.#leftovers.clearAll()])
+    const outcomes = await Promise.allSettled([this.#workers.close(), this.#leftovers.clearAll()])
+    const failed = outcomes.find((outcome) => outcome.status === 'rejected')
+    if (failed) throw failed.reason
   }
 
   async #startChecked(spec: WorkerSpec, signal: AbortSignal | undefined): Promise<Worker> {
@@ -133,19 +119,17 @@ class DockerDriver implements Driver {
   }
 
   async #startOn(ready: Ready, worker: WorkerSpec, signal: AbortSignal | undefined): Promise<Worker> {
-    const { installId, guest, user, limits, network, scrub } = this.#options
-    const { engine, imageId, runtime, engineRuntime } = ready
-    const own = engineRuntime === undefined ? {} : { engineRuntime }
+    const { installId, scrub } = this.#options
+    const { engine } = ready
     await untilAborted(this.#leftovers.clear(worker.channelHash), signal)
-    const spec = { worker, installId, imageId, runtime, user, limits, ...own }
     try {
       return await startContainer({
         engine,
         workerId: worker.workerId,
         name: sealedName(installId, worker.workerId),
-        body: guest === 'pi' ? piCreateBody(spec) : sealedCreateBody({ ...spec, network }),
+        body: withBodyHash(this.#bodyOf(ready, worker)),
         output: createBoundedOutput({ scrub }),
-        onRemoved: (id) => this.#workers.delete(id),
+        onRemoved: (id) => this.#workers.forget(id),
         onLeft: (id, remove) => this.#leftovers.keep(worker.channelHash, id, remove),
         ...(signal === undefined ? {} : { signal }),
       })
@@ -154,14 +138,24 @@ class DockerDriver implements Driver {
     }
   }
 
+  #bodyOf(ready: Ready, worker: WorkerSpec): SealedCreateBody {
+    const { installId, guest, user, limits, network } = this.#options
+    const { imageId, runtime, engineRuntime } = ready
+    const own = engineRuntime === undefined ? {} : { engineRuntime }
+    const spec = { worker, installId, imageId, runtime, user, limits, ...own }
+    return guest === 'pi' ? piCreateBody(spec) : sealedCreateBody({ ...spec, network })
+  }
+
   async #findIdentity(): Promise<string> {
-    this.#stopIfClosed()
-    const ready = await this.#readyOnce()
+    this.#workers.stopIfClosed()
+    let ready = await this.#readyOnce()
     const image = await ready.engine.image(this.#options.image)
-    if (image?.id === ready.imageId) return ready.imageId
-    // The name leads elsewhere by now: what it leads to is checked as at the start.
-    this.#ready = undefined
-    return (await this.#readyOnce()).imageId
+    if (image?.id !== ready.imageId) {
+      // The name leads elsewhere by now: what it leads to is checked as at the start.
+      this.#ready = undefined
+      ready = await this.#readyOnce()
+    }
+    return `${ready.imageId} ${bodyHash(this.#bodyOf(ready, ANY_WORKER))}`
   }
 
   #readyOnce(): Promise<Ready> {
@@ -176,10 +170,6 @@ class DockerDriver implements Driver {
     const ready = await checkEngine(this.#options)
     this.#engineKind = ready.engine.kind
     return ready
-  }
-
-  #stopIfClosed(): void {
-    if (this.#closed) throw new DriverError('closed', 'The driver was disposed.')
   }
 }
 
