@@ -140,6 +140,7 @@ describe('the rest', () => {
     ['renameTokenLimit', 'yes'],
     ['streamUsage', 1],
     ['ownedIds', {}],
+    ['credit', { reserve: 1 }],
     ['authSlot', { kind: 'cookie' }],
     ['authSlot', { kind: 'header', name: 'a b' }],
     ['authSlot', { kind: 'header', name: 'Host' }],

@@ -2,6 +2,7 @@ import { type AuthSlot, type CredentialGetter, snapshotScope } from '@sandbox/cr
 import { limits, ROUTE_NAME, type ToolSpec } from '@sandbox/protocol'
 import { BodyBudget } from './engine/call/body-budget.ts'
 import type { CallEvent } from './engine/call/call-event.ts'
+import type { CallCredit } from './engine/call/credit.ts'
 import { OwnedIds } from './engine/call/owned-ids.ts'
 import { BrokerError } from './engine/errors.ts'
 import type { McpServer } from './engine/mcp/mcp-port.ts'
@@ -99,6 +100,8 @@ export interface BrokerOptions {
    * earlier one. Omitted = known to this broker alone, and forgotten with it.
    */
   ownedIds?: OwnedIds
+  /** The host's accounts: a call for which they have no credit is answered 402. Omitted = every call may be made. */
+  credit?: CallCredit
   /** Called once per call when it has ended. A throw is swallowed. */
   onCall?(event: CallEvent): void
 }
@@ -124,6 +127,7 @@ export interface ResolvedOptions {
   readonly setFields: Readonly<Record<string, unknown>>
   readonly bodyBudget: BodyBudget | undefined
   readonly ownedIds: OwnedIds | undefined
+  readonly credit: CallCredit | undefined
   readonly onCall: ((event: CallEvent) => void) | undefined
 }
 
@@ -153,7 +157,7 @@ const OWN_FIELDS = [
  */
 export function resolveOptions(options: BrokerOptions): ResolvedOptions {
   if (typeof options !== 'object' || options === null) throw invalid('options', 'must be an object')
-  const { apiKey, onCall, bodyBudget, ownedIds, upstream: picker, allowFields = [] } = options
+  const { apiKey, onCall, bodyBudget, ownedIds, credit, upstream: picker, allowFields = [] } = options
   const allowHttp = options.allowHttp === true
   if (typeof apiKey !== 'function') throw invalid('apiKey', 'must be a function of the scope')
   if (onCall !== undefined && typeof onCall !== 'function') throw invalid('onCall', 'must be a function')
@@ -162,6 +166,9 @@ export function resolveOptions(options: BrokerOptions): ResolvedOptions {
   }
   if (ownedIds !== undefined && !(ownedIds instanceof OwnedIds)) {
     throw invalid('ownedIds', 'must be made by new OwnedIds()')
+  }
+  if (credit !== undefined && typeof credit?.reserve !== 'function') {
+    throw invalid('credit', 'must have a function `reserve`')
   }
   if (picker !== undefined && typeof picker !== 'function') {
     throw invalid('upstream', 'must be a function of the scope')
@@ -185,6 +192,7 @@ export function resolveOptions(options: BrokerOptions): ResolvedOptions {
     setFields: Object.freeze(setFields),
     bodyBudget,
     ownedIds,
+    credit,
     onCall: onCall === undefined ? undefined : (event) => onCall.call(options, event),
   }
 }

@@ -139,6 +139,7 @@ class OpenBroker implements SealedBroker {
       turns: this.#turns,
       bodies: (options.bodyBudget ?? sharedBodyBudget()).share(),
       cheap: new TokenBucket(CHEAP_CALLS),
+      ...(options.credit === undefined ? {} : { credit: options.credit }),
       ...(options.onCall === undefined ? {} : { onCall: options.onCall }),
     }
     this.#handler = (request) => handleCall(engine, request)

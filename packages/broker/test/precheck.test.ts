@@ -180,6 +180,14 @@ describe('PC-05 to PC-08 a call', () => {
     expect(run.events.map(({ reason }) => reason)).toEqual(['ok', 'reflection'])
   })
 
+  test('T36 a run without credit calls nothing', async () => {
+    await using server = await newServer('json')
+    const credit = { reserve: () => ({ granted: false as const }) }
+    await using run = await openRun({ grant: () => [granted(server)], credit })
+    const answer = await run.call()
+    expect([answer.status, answer.json.error.code, server.seen.length]).toEqual([402, 'credit_spent', 0])
+  })
+
   test('W-36 the session ends with the run', async () => {
     await using server = await hostileServer(({ message }) => rpc(message.id, toolText('x')))
     await using run = await openRun({ grant: () => [granted(server)] })

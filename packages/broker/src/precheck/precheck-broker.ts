@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { limits, type PrecheckOutcome, SEALED_PLACEHOLDER } from '@sandbox/protocol'
 import { sharedBodyBudget } from '../engine/call/body-budget.ts'
 import type { CallEvent } from '../engine/call/call-event.ts'
+import type { CallCredit } from '../engine/call/credit.ts'
 import type { BrokerHandler } from '../engine/call/exchange.ts'
 import { type CallEngine, handleCall } from '../engine/call/handle-call.ts'
 import { type HeadPolicy, SEALED_HEADERS } from '../engine/call/request-head.ts'
@@ -31,6 +32,8 @@ export interface PrecheckOptions {
   readonly approved: readonly PrecheckTools[]
   /** Requests of the run, refused ones included, 1 to 100. Omitted = 16. */
   readonly maxCalls?: number
+  /** As `BrokerOptions.credit`. Omitted = every call may be made. */
+  readonly credit?: CallCredit
   /** Called once per request when it has ended. A throw is swallowed. */
   onCall?(event: CallEvent): void
 }
@@ -76,7 +79,8 @@ export async function precheckBroker(options: PrecheckOptions): Promise<Precheck
     const servers = await grantedServers({ grant, scope: run.scope, approved, signal })
     const { onCall } = options
     const told = onCall && { onCall: (event: CallEvent) => onCall.call(options, event) }
-    return new RunBroker({ turns, run, servers, maxCalls, ...told })
+    const { credit } = options
+    return new RunBroker({ turns, run, servers, maxCalls, ...(credit && { credit }), ...told })
   } catch (error) {
     run.release()
     throw error
@@ -96,9 +100,10 @@ class RunBroker implements PrecheckBroker {
     readonly run: Turn
     readonly servers: readonly McpServer[]
     readonly maxCalls: number
+    readonly credit?: CallCredit
     readonly onCall?: (event: CallEvent) => void
   }) {
-    const { turns, run, servers, maxCalls, onCall } = parts
+    const { turns, run, servers, maxCalls, credit, onCall } = parts
     const told = onCall && { onCall }
     this.servers = servers.map(({ name, tools }) => ({ server: name, tools: [...tools] }))
     this.#run = run
@@ -120,6 +125,7 @@ class RunBroker implements PrecheckBroker {
       turns,
       bodies: sharedBodyBudget().share(),
       cheap: new TokenBucket(CHEAP_CALLS),
+      ...(credit && { credit }),
       ...told,
     }
     const handler: BrokerHandler = (request) => handleCall(engine, request)

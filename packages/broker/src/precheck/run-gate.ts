@@ -1,4 +1,5 @@
-import { type CallEvent, CallRecord } from '../engine/call/call-event.ts'
+import type { CallEvent } from '../engine/call/call-event.ts'
+import { CallRecord } from '../engine/call/call-record.ts'
 import type { BrokerAnswer, BrokerHandler, BrokerRequest } from '../engine/call/exchange.ts'
 import { refusalAnswer } from '../engine/call/guest-answer.ts'
 import { CallRefusal } from '../engine/call/refusal.ts'

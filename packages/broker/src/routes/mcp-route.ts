@@ -2,6 +2,7 @@ import { limits } from '@sandbox/protocol'
 import { parseObject } from '../engine/call/read-body.ts'
 import { CallRefusal } from '../engine/call/refusal.ts'
 import type { HeadPolicy } from '../engine/call/request-head.ts'
+import { reserveCredit } from '../engine/call/reserve-credit.ts'
 import type { AdmittedCall, CallRoute } from '../engine/call/route.ts'
 import { mcpAnswer } from '../engine/mcp/mcp-answer.ts'
 import type { McpLinks } from '../engine/mcp/mcp-links.ts'
@@ -40,6 +41,7 @@ async function callMcp({ server, links, bareCalls = false }: McpRouteOptions, ca
   const { tool, input } = readCall(parseObject(call.bytes), { server, bareCalls })
   const { turn, signal, record } = call
   record.name = `${server.name}/${tool}`
+  await reserveCredit(call)
   const secret = await mcpSecret(server, call)
   const outcome = await links.of(turn, server).call(tool, input, {
     ...(secret && { secret }),

@@ -38,6 +38,7 @@ async function callModel(options: ResolvedOptions, call: AdmittedCall): Promise<
   if (!chat.ok) throw new CallRefusal('input_refused')
   record.droppedFields = chat.dropped
   record.model = model
+  record.outputTokens = options.maxOutputTokens
   const upstream = await openWithCredential(call, {
     agent: sharedAgent(),
     url,

@@ -4,6 +4,7 @@ import { raceSignal } from '../engine/call/call-signal.ts'
 import { parseObject } from '../engine/call/read-body.ts'
 import { CallRefusal } from '../engine/call/refusal.ts'
 import type { HeadPolicy } from '../engine/call/request-head.ts'
+import { reserveCredit } from '../engine/call/reserve-credit.ts'
 import type { AdmittedCall, CallRoute } from '../engine/call/route.ts'
 import type { ResolvedTool } from '../options.ts'
 
@@ -29,6 +30,7 @@ async function runTool(tool: ResolvedTool, call: AdmittedCall): Promise<unknown>
   // Where it does not fit is for the host alone: the guest has the schema.
   call.record.problem = tool.check(input)
   if (call.record.problem !== undefined) throw new CallRefusal('input_refused')
+  await reserveCredit(call)
   const { channel, speaker } = snapshotScope(call.turn.scope)
   const context = Object.freeze({ channel, speaker, signal: call.signal })
   const text: unknown = await raceSignal(execute(tool, input, context), call.signal)

@@ -66,6 +66,7 @@ async function callWire(options: ResolvedOptions, wire: WireRoute, call: Admitte
   }
   record.droppedFields = request.dropped
   record.model = chosen.model
+  record.outputTokens = request.facts.outputTokens
   const upstream = await openWithCredential(call, {
     agent: sharedAgent(),
     url,

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import type { SandboxCredentialScope } from '@sandbox/credential-scope'
 
 /** Why a call ended as it did. For the host only: the guest sees a shorter list of codes. */
@@ -18,6 +17,8 @@ export type CallReason =
   | 'body_invalid'
   | 'input_refused'
   | 'mcp_refused'
+  | 'credit_spent'
+  | 'credit_error'
   | 'credential_missing'
   | 'credential_error'
   | 'credential_invalid'
@@ -98,57 +99,6 @@ export interface CallEvent {
   /** Which credential was used, as a fingerprint that means nothing outside this process. */
   readonly fingerprint?: string
   readonly usage?: CallUsage
-}
-
-/** The turn of a call, as far as its event needs it. */
-export interface EventTurn {
-  readonly turnId: string
-  readonly scope: SandboxCredentialScope
-}
-
-/** What is known about a call while it runs; routes fill in what they learn. */
-export class CallRecord {
-  readonly callId = randomUUID()
-  readonly #startedMs = performance.now()
-  route: CallRoute = 'unknown'
-  name: string | undefined
-  turn: EventTurn | undefined
-  requestBytes = 0
-  answerBytes = 0
-  upstreamStatus: number | undefined
-  droppedFields: readonly string[] = []
-  problem: string | undefined
-  fingerprint: string | undefined
-  usage: CallUsage | undefined
-  model: string | undefined
-  streamed = false
-  #firstByteMs: number | undefined
-
-  /** Notes that the first byte of the answer's body is there. Later calls change nothing. */
-  started(): void {
-    this.#firstByteMs ??= performance.now() - this.#startedMs
-  }
-
-  /** The event of the ended call. */
-  toEvent(end: { status: number; reason: CallReason }): CallEvent {
-    const { callId, route, name, turn, upstreamStatus, droppedFields, problem, fingerprint, usage } = this
-    return {
-      callId,
-      ...(turn === undefined ? {} : { turnId: turn.turnId, scope: turn.scope }),
-      route,
-      ...(name === undefined ? {} : { name }),
-      ...end,
-      ...(upstreamStatus === undefined ? {} : { upstreamStatus }),
-      requestBytes: this.requestBytes,
-      answerBytes: this.answerBytes,
-      durationMs: performance.now() - this.#startedMs,
-      ...(this.model === undefined ? {} : { model: this.model }),
-      ...(this.streamed && { streamed: true }),
-      ...(this.#firstByteMs === undefined ? {} : { firstByteMs: this.#firstByteMs }),
-      droppedFields,
-      ...(problem === undefined ? {} : { problem }),
-      ...(fingerprint === undefined ? {} : { fingerprint }),
-      ...(usage === undefined ? {} : { usage }),
-    }
-  }
+  /** Of `credit_spent`: when there will be credit again, in milliseconds since 1970. */
+  readonly resetsAtMs?: number
 }

@@ -8,6 +8,7 @@ import {
 } from '@sandbox/credential-scope'
 import type { CallReason } from './call-event.ts'
 import { CallRefusal } from './refusal.ts'
+import { reserveCredit } from './reserve-credit.ts'
 import type { AdmittedCall } from './route.ts'
 
 const REASONS: Partial<Record<CredentialErrorCode, Exclude<CallReason, 'ok'>>> = {
@@ -18,8 +19,8 @@ const REASONS: Partial<Record<CredentialErrorCode, Exclude<CallReason, 'ok'>>> =
 
 /**
  * Asks which credential this call may spend, once, for the scope that the call was admitted under. From then on
- * no answer of the turn may carry it.
- * @throws CallRefusal `credential_missing`, `credential_error`, `credential_invalid`; when the call's signal fired
+ * no answer of the turn may carry it. Before its first credential, a call needs credit.
+ * @throws CallRefusal `credit_spent`, `credit_error`, `credential_missing`, `credential_error`, `credential_invalid`; when the call's signal fired
  * first, the refusal is the signal's.
  */
 export async function spendCredential(
@@ -32,6 +33,7 @@ export async function spendCredential(
   },
 ): Promise<Secret> {
   const { turn, signal, record } = call
+  await reserveCredit(call)
   try {
     const secret = await resolveCredential({ ...options, scope: turn.scope, signal })
     signal.throwIfAborted()

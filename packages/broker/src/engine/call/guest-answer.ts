@@ -41,6 +41,12 @@ const REFUSALS: Readonly<Record<Exclude<CallReason, 'ok'>, RefusalRow>> = {
   busy: { status: 429, code: 'busy', message: 'Too many calls at once.', retry: true },
   too_fast: { status: 429, code: 'too_fast', message: 'Too many messages in a short time.', retry: true },
   budget_spent: { status: 429, code: 'budget_spent', message: 'This turn has no calls left.' },
+  credit_spent: {
+    status: 402,
+    code: 'credit_spent',
+    message: 'There is no credit left for this channel and speaker.',
+  },
+  credit_error: failed,
   body_too_large: { status: 413, code: 'body_too_large', message: 'The body is too large.' },
   body_invalid: { status: 400, code: 'body_invalid', message: 'The body must be a JSON object.' },
   input_refused: { status: 400, code: 'input_refused', message: 'The body has a field that is not allowed.' },
@@ -122,12 +128,14 @@ export function upstreamError(status: number): WireError {
 export function refusalAnswer(refusal: CallRefusal, shape: ErrorShape = shortShape): GuestAnswer {
   const error = wireError(refusal)
   const retry = refusal.retry ?? REFUSALS[refusal.reason].retry ?? false
+  const soon = refusal.reason === 'busy' || refusal.reason === 'too_fast' ? 1000 : undefined
+  const waitMs = refusal.retryAfterMs ?? soon
   return {
     status: error.status,
     headers: {
       ...JSON_HEADERS,
       ...(retry ? {} : { 'x-should-retry': 'false' }),
-      ...(refusal.reason === 'busy' || refusal.reason === 'too_fast' ? { 'retry-after': '1' } : {}),
+      ...(waitMs === undefined ? {} : { 'retry-after': String(Math.max(1, Math.ceil(waitMs / 1000))) }),
     },
     body: jsonBytes(shape(error)),
   }

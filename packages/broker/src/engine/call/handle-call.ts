@@ -2,9 +2,11 @@ import { TURN_NONCE_HEADER } from '@sandbox/protocol'
 import { largeCarriesSecret } from '../reflection/scan-json.ts'
 import type { Turn, TurnBinding } from '../turn/turn-binding.ts'
 import type { BodyLease, BodyShare } from './body-budget.ts'
-import { type CallEvent, type CallReason, CallRecord } from './call-event.ts'
+import type { CallEvent, CallReason } from './call-event.ts'
+import { CallRecord } from './call-record.ts'
 import { type CallSignal, type CallSignalSources, linkCallSignal } from './call-signal.ts'
 import type { LeaveSlot } from './call-slots.ts'
+import type { CallCredit } from './credit.ts'
 import type { AnswerStream, BrokerAnswer, BrokerRequest } from './exchange.ts'
 import { type ErrorShape, type GuestAnswer, jsonBytes, refusalAnswer, successAnswer } from './guest-answer.ts'
 import { PassedAnswer } from './passed-answer.ts'
@@ -32,6 +34,8 @@ export interface CallEngine {
   readonly bodies?: BodyShare
   /** For requests that spend nothing of a turn. Omitted = as many as come. */
   readonly cheap?: TokenBucket
+  /** The host's accounts. Omitted = every call may be made. */
+  readonly credit?: CallCredit
   /** Called once per call when it has ended. A throw is swallowed. */
   onCall?(event: CallEvent): void
 }
@@ -73,6 +77,7 @@ export async function handleCall(engine: CallEngine, request: BrokerRequest): Pr
     }
     const turn = engine.turns.admit(head.headers.get(TURN_NONCE_HEADER))
     record.turn = turn
+    record.credit = engine.credit
     turn.checkOpen(route.kind)
     const { signal } = hold(held, {
       turn: turn.signal,
@@ -165,7 +170,9 @@ function toAnswer(
       if (body instanceof Uint8Array && sent) record.answerBytes = body.byteLength
       const status = sent || record.answerBytes > 0 ? guest.status : 0
       const last = cut?.reason ?? reason()
-      void report(engine, record.toEvent({ status, reason: last === 'ok' && !sent ? 'aborted' : last }))
+      const event = record.toEvent({ status, reason: last === 'ok' && !sent ? 'aborted' : last })
+      void settle(record, event)
+      void report(engine, event)
     },
   }
 }
@@ -186,6 +193,14 @@ async function* countedStream(body: AnswerStream, record: CallRecord): AnswerStr
     record.answerBytes += chunk.byteLength
     yield chunk
   }
+}
+
+/** Also when the accounts answered only after the call had ended. */
+async function settle({ reserved }: CallRecord, event: CallEvent): Promise<void> {
+  try {
+    const answer = await reserved
+    if (answer?.granted === true) answer.settle?.(event)
+  } catch {}
 }
 
 /** A broken observer breaks no call, and no host. */

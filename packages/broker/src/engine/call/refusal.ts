@@ -15,6 +15,8 @@ export interface RefusalDetail extends ErrorOptions {
   readonly wording?: string
   /** The limit in bytes, for `body_too_large`. */
   readonly limitBytes?: number
+  /** How long to wait before the same call may work, in milliseconds. */
+  readonly retryAfterMs?: number
 }
 
 /** Ends a call with a reason. Thrown inside the broker only; its `cause` stays on the host. */
@@ -26,6 +28,7 @@ export class CallRefusal extends Error {
   readonly problem: string | undefined
   readonly wording: string | undefined
   readonly limitBytes: number | undefined
+  readonly retryAfterMs: number | undefined
 
   constructor(reason: Exclude<CallReason, 'ok'>, detail: RefusalDetail = {}) {
     super(reason, detail)
@@ -35,5 +38,6 @@ export class CallRefusal extends Error {
     this.problem = detail.problem
     this.wording = detail.wording
     this.limitBytes = detail.limitBytes
+    this.retryAfterMs = detail.retryAfterMs
   }
 }

@@ -1,5 +1,6 @@
 import type { Turn } from '../turn/turn-binding.ts'
-import type { CallReason, CallRecord } from './call-event.ts'
+import type { CallReason } from './call-event.ts'
+import type { CallRecord } from './call-record.ts'
 import type { CallLane } from './call-slots.ts'
 import type { BrokerRequest } from './exchange.ts'
 import type { ErrorShape } from './guest-answer.ts'

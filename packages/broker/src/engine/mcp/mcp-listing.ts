@@ -1,5 +1,6 @@
 import type { McpSpec, ToolSpec } from '@sandbox/protocol'
-import { type CallEvent, type CallReason, CallRecord } from '../call/call-event.ts'
+import type { CallEvent, CallReason } from '../call/call-event.ts'
+import { CallRecord } from '../call/call-record.ts'
 import { linkCallSignal } from '../call/call-signal.ts'
 import { CallRefusal } from '../call/refusal.ts'
 import { largeCarriesSecret } from '../reflection/scan-json.ts'
