@@ -1,7 +1,13 @@
 import { defineConfig } from 'tsup'
 
 export default defineConfig({
-  entry: ['src/index.ts', 'src/runtime/index.ts', 'src/host/index.ts', 'src/safe-fetch/index.ts'],
+  entry: [
+    'src/index.ts',
+    'src/runtime/index.ts',
+    'src/host/index.ts',
+    'src/attachments/index.ts',
+    'src/safe-fetch/index.ts',
+  ],
   format: 'esm',
   target: 'es2023',
   sourcemap: true,

@@ -60,7 +60,7 @@ export const TABLE: readonly WorkspaceRow[] = [
     dir: 'packages/roundtable-plugin',
     name: PLUGIN,
     own: [WORKER, PI_BROKER, BROKER, SCOPE, PROTOCOL],
-    external: ['ipaddr.js', 'undici'],
+    external: ['image-size', 'ipaddr.js', 'undici'],
     peers: ['pi-roundtable'],
     published: true,
   },
