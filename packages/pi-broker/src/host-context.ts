@@ -1,16 +1,14 @@
 import type { SandboxCredentialScope } from '@sandbox/credential-scope'
-
-/** How hard the model may think in a turn: a ceiling that the host judges and a guest cannot raise. */
-export type PiThinkingLevel = 'low' | 'medium' | 'high' | 'xhigh'
+import type { PiThinkingLevel } from '@sandbox/protocol'
 
 /**
  * What the host knows about one turn of a Pi worker. It is copied when the turn is bound: later changes of the
  * caller's object do not reach the turn, and every tool gets a frozen copy of its own.
  */
 export interface PiHostContext extends SandboxCredentialScope {
-  /** The operator's profile that the channel runs under. */
+  /** The operator's profile that the channel runs under: `[a-zA-Z0-9_-]{1,100}`. */
   readonly profile: string
-  /** Omitted = `low`. */
+  /** How hard the model may think at most. Omitted = `low`. */
   readonly thinking?: PiThinkingLevel
   /** When the turn ends, in milliseconds on the clock of `performance.now()`. */
   readonly deadline: number

@@ -10,6 +10,12 @@ export {
   readCompactionResult,
 } from './compaction.ts'
 export {
+  asksHostCompactor,
+  type ConversationSize,
+  compactionTrigger,
+  type LastCompaction,
+} from './compaction-tiers.ts'
+export {
   base64Size,
   IMAGE_TYPES,
   type ImageType,

@@ -155,3 +155,12 @@ export const PRECHECK_TEXT_CHARS = 32_000
 
 /** Longest text about a precheck that failed. */
 export const PRECHECK_ERROR_CHARS = 1_000
+
+/** From here on a conversation is compacted, by the host's compactor where there is one. In tokens. */
+export const COMPACTION_SOFT_TOKENS = 300_000
+
+/** From here on a compaction is always the agent's own summary. In tokens. */
+export const COMPACTION_HARD_TOKENS = 500_000
+
+/** How far below a tier a compaction must come for that tier to count again. In tokens. */
+export const COMPACTION_HEADROOM_TOKENS = 50_000
