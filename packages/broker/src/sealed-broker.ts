@@ -8,7 +8,7 @@ import {
 } from '@sandbox/protocol'
 import { sharedBodyBudget } from './engine/call/body-budget.ts'
 import type { BrokerHandler } from './engine/call/exchange.ts'
-import { type CallEngine, handleCall } from './engine/call/handle-call.ts'
+import { BODY_MS, type CallEngine, handleCall } from './engine/call/handle-call.ts'
 import { type HeadPolicy, SEALED_HEADERS } from './engine/call/request-head.ts'
 import type { RouteTable } from './engine/call/route.ts'
 import { CHEAP_CALLS, TokenBucket } from './engine/call/token-bucket.ts'
@@ -64,6 +64,8 @@ export interface SealedTimes {
   readonly pollMs: number
   readonly leaseMs: number
   readonly headersMs: number
+  /** Longest time for a request's body, however its pieces are spaced. */
+  readonly bodyMs: number
   /** How long an answer waits for a guest that does not read. */
   readonly drainMs: number
   /** For the tool lists of all MCP servers. */
@@ -77,6 +79,7 @@ const TIMES: SealedTimes = {
   pollMs: limits.NEXT_POLL_MS,
   leaseMs: limits.ACK_LEASE_MS,
   headersMs: LISTENER_LIMITS.headersMs,
+  bodyMs: BODY_MS,
   drainMs: LISTENER_LIMITS.drainMs,
   listMs: 10_000,
   keepAliveMs: STREAM_LIMITS.keepAliveMs,
@@ -138,6 +141,7 @@ class OpenBroker implements SealedBroker {
       fallback: POLICY,
       turns: this.#turns,
       bodies: (options.bodyBudget ?? sharedBodyBudget()).share(),
+      bodyMs: times.bodyMs,
       cheap: new TokenBucket(CHEAP_CALLS),
       ...(options.credit === undefined ? {} : { credit: options.credit }),
       ...(options.onCall === undefined ? {} : { onCall: options.onCall }),

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { chatText, tempDir } from '@sandbox/testing'
 import { describe, expect, test } from 'vitest'
 import { UnixListener } from '../src/engine/index.ts'
-import { openSealedBroker } from '../src/index.ts'
+import { BodyBudget, openSealedBroker } from '../src/index.ts'
 import { callHeaders, Guest } from './support/guest.ts'
 import { greet, MODEL_BODY, openRig, turnInput } from './support/rig.ts'
 
@@ -251,6 +251,24 @@ describe('LS-04 and W-44 the time of a request', () => {
     guest.write(`POST /model HTTP/1.1\r\nx-sandbox-turn: ${nonce}\r\ncontent-length: 100\r\n\r\n{`)
     expect((await guest.answer())?.json.error.code).toBe('timeout')
   })
+})
+
+test('LS-04 and W-32 a body that drips ends too, and its memory is given back [call:bounded]', async () => {
+  const bodyBudget = new BodyBudget({ bytes: 16 * 1024 * 1024 })
+  await using rig = await openRig({ bodyBudget }, { bodyMs: 150 })
+  using guest = rig.guest()
+  guest.send({
+    path: '/v1/chat/completions',
+    headers: { ...callHeaders(rig.broker.bind(turnInput()).nonce), 'content-length': '1000000' },
+  })
+  // Never silent for as long as the route allows.
+  const drip = setInterval(() => guest.write(' '), 5)
+  const answer = await guest.answer()
+  clearInterval(drip)
+  expect([answer?.status, answer?.json.error.code]).toEqual([502, 'timeout'])
+  expect(await rig.reported(() => true)).toMatchObject({ reason: 'timeout', name: 'openai-chat' })
+  expect(bodyBudget.heldBytes).toBe(0)
+  expect(rig.upstream.seen).toEqual([])
 })
 
 describe('LS-10 stop', () => {

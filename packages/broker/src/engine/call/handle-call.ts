@@ -32,6 +32,8 @@ export interface CallEngine {
   readonly turns: TurnBinding
   /** The memory that request bodies are read into. Omitted = without limit. */
   readonly bodies?: BodyShare
+  /** Longest time from the first look at a body to its end, in milliseconds. Omitted = 60 s. */
+  readonly bodyMs?: number
   /** For requests that spend nothing of a turn. Omitted = as many as come. */
   readonly cheap?: TokenBucket
   /** The host's accounts. Omitted = every call may be made. */
@@ -39,6 +41,9 @@ export interface CallEngine {
   /** Called once per call when it has ended. A throw is swallowed. */
   onCall?(event: CallEvent): void
 }
+
+/** Longest time for a body, however it drips: on a socket of this machine, 32 MiB take less than a second. */
+export const BODY_MS = 60_000
 
 /** What is held for a call until its answer's body has gone out. */
 interface Held {
@@ -105,7 +110,7 @@ function checkPace({ cheap }: CallEngine): void {
 
 /** Waits for the memory that the body needs, as announced or as its route allows, and then reads it. */
 async function readCall(
-  { bodies }: CallEngine,
+  { bodies, bodyMs = BODY_MS }: CallEngine,
   { body }: BrokerRequest,
   call: { head: RequestHead; route: CallRoute; record: CallRecord; signal: AbortSignal; held: Held },
 ): Promise<Uint8Array> {
@@ -116,10 +121,16 @@ async function readCall(
     throw new CallRefusal('body_too_large', { limitBytes })
   }
   if (bodies !== undefined) held.memory = await bodies.reserve(contentLength ?? limitBytes, signal)
-  const bytes = await readBody({ body, contentLength, limitBytes, ...(idleMs && { idleMs }), signal })
-  record.requestBytes = bytes.byteLength
-  held.memory?.shrink(bytes.byteLength)
-  return bytes
+  const whole = linkCallSignal({ guest: signal, limitMs: bodyMs })
+  try {
+    const bounds = { contentLength, limitBytes, ...(idleMs && { idleMs }), signal: whole.signal }
+    const bytes = await readBody({ body, ...bounds })
+    record.requestBytes = bytes.byteLength
+    held.memory?.shrink(bytes.byteLength)
+    return bytes
+  } finally {
+    whole.detach()
+  }
 }
 
 function hold(held: Held, sources: CallSignalSources): CallSignal {
