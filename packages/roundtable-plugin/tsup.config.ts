@@ -6,6 +6,7 @@ export default defineConfig({
     'src/runtime/index.ts',
     'src/host/index.ts',
     'src/attachments/index.ts',
+    'src/delegation/index.ts',
     'src/safe-fetch/index.ts',
   ],
   format: 'esm',
