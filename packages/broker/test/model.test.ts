@@ -429,6 +429,16 @@ describe('SB-28 an answer that carries the key [reflect:stopped]', () => {
     })
     expect(got.event.reason).toBe('reflection')
   })
+  test('as a number, which the broker itself would round', async () => {
+    const digits = '12345678901234567890'
+    const got = await once({ apiKey: () => digits }, (rig) => {
+      rig.upstream.script = (_, response) => {
+        response.end(`{"a":[${digits}]}`)
+      }
+    })
+    expect(got.event.reason).toBe('reflection')
+    expect(got.received.includes(digits.slice(0, 12))).toBe(false)
+  })
   test('W-22 also when it is the key of an earlier call of the turn', async () => {
     const keys = [secret, 'another-key-entirely']
     await using rig = await openRig({ apiKey: () => keys.shift() })

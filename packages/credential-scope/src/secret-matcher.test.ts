@@ -97,6 +97,26 @@ describe('encodings', () => {
     expect(forms.map(({ bytes }) => bytes.toString())).toEqual(['YWJjZGVmZ2', 'FiY2RlZmdo', 'hYmNkZWZna'])
   })
 
+  test('SB-28 a token of digits alone, as readers of JSON round it', () => {
+    for (const digits of ['12345678901234567890', '90071992547409931', '9876543210'.repeat(4)]) {
+      const { matches } = createSecretMatcher([new Secret({ token: digits, origin })])
+      const rounded = JSON.parse(digits) as number
+      const exponent = rounded.toExponential()
+      const forms = [digits, String(rounded), exponent, exponent.toUpperCase(), exponent.replace('+', '')]
+      for (const form of forms) expect(matches(`{"n":${form}}`), `${digits} as ${form}`).toBe(true)
+      expect(matches(`{"n":${rounded / 7}}`), digits).toBe(false)
+    }
+    // What a reader gives back whole needs no other form, what it cannot hold has none, and short ones say nothing.
+    for (const digits of [
+      '9007199254740991',
+      '0123456789012345678901',
+      '9'.repeat(400),
+      `1${'0'.repeat(30)}7`,
+    ]) {
+      expect(secretPatterns(digits).filter(({ encoding }) => encoding.startsWith('number'))).toEqual([])
+    }
+  })
+
   test('no form is listed twice', () => {
     for (const plain of ['abcdefgh01234567', token]) {
       const forms = secretPatterns(plain).map(({ bytes }) => bytes.toString('latin1'))

@@ -44,6 +44,7 @@ function* textForms(token: string): Iterable<[encoding: string, text: string]> {
   const all = { all: each, special }
 
   yield ['raw', token]
+  yield* numberForms(token)
   // RFC 3986, as JavaScript, Python (path, then form), WHATWG forms and whole URIs write it.
   const script = encodeURIComponent(token)
   const strict = script.replace(/[!'()*]/g, percentUpper)
@@ -71,6 +72,24 @@ function* textForms(token: string): Iterable<[encoding: string, text: string]> {
     yield [`html-hex-${name}`, map((code) => `&#x${hex2(code)};`)]
     yield [`html-hex-${name}-upper`, map((code) => `&#x${hex2(code).toUpperCase()};`)]
   }
+}
+
+const ROUNDED_CHARS = 16
+
+/**
+ * Readers of JSON round a number beyond 2^53: what comes out of one tells all but the last digits of a token that is
+ * nothing but digits. Written as JavaScript does, and with an exponent as others do.
+ */
+function* numberForms(token: string): Iterable<[encoding: string, text: string]> {
+  const number = Number(token)
+  if (!/^[1-9]\d*$/.test(token) || Number.isSafeInteger(number) || !Number.isFinite(number)) return
+  const exponent = number.toExponential()
+  // A number with few digits says little of the token, and turns up by chance.
+  if (exponent.length < ROUNDED_CHARS) return
+  yield ['number', String(number)]
+  yield ['number-exponent', exponent]
+  yield ['number-exponent-upper', exponent.toUpperCase()]
+  yield ['number-exponent-bare', exponent.replace('+', '')]
 }
 
 function percentUpper(char: string): string {

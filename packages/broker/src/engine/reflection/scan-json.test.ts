@@ -1,3 +1,4 @@
+import { createSecretMatcher, Secret } from '@sandbox/credential-scope'
 import { describe, expect, it } from 'vitest'
 import { bytesCarry, carriesSecret, largeBytesCarry, largeCarriesSecret, MOST_LEVELS } from './scan-json.ts'
 
@@ -168,5 +169,15 @@ describe('SB-28 numbers', () => {
       expect(await largeCarriesSecret(JSON.parse(text), digits, new AbortController().signal)).toBe(true)
     }
     expect(carriesSecret([12345678, 90123456, '12345678', '90123456'], digits)).toBe(false)
+  })
+
+  it('also one beyond 2^53, of which a reader leaves all but the last digits', () => {
+    const token = '12345678901234567890'
+    const matcher = createSecretMatcher([new Secret({ token, origin: 'https://api.example' })])
+    for (const text of [`{"id":${token}}`, `[1.2345678901234567e19]`, `{"a":{"b":-${token}}}`]) {
+      expect(carriesSecret(JSON.parse(text), matcher), text).toBe(true)
+      expect(bytesCarry(Buffer.from(text), matcher), text).toBe(true)
+    }
+    expect(carriesSecret([123456789012345, 67890], matcher)).toBe(false)
   })
 })
