@@ -92,7 +92,15 @@ export interface BuildImageOptions {
   readonly tag?: string
   /** Absolute path of the engine's socket. Default: `engineSocketPath(process.env)`. */
   readonly engineSocket?: string
-  /** The program that runs the bundle inside: Node or Bun for Linux. Default: the one that runs now. */
+  /**
+   * Name or id of an image that the engine has: the guest is put on its files, by the package's `Dockerfile`, and its
+   * own runtime runs it. For `sealed` only. Default: none, and nothing but a runtime of this machine is in the image.
+   */
+  readonly base?: string
+  /**
+   * The program that runs the bundle inside: Node or Bun for Linux. Default: the one that runs now. With `base`, its
+   * path in the base; default `/usr/local/bin/node`.
+   */
   readonly runtime?: string
   /** The guest program. Default: the one of this package. */
   readonly bundle?: string

@@ -18,7 +18,9 @@ Commands
 
 build
   --tag NAME         name of the image                         (default: ${DEFAULT_TAG})
-  --runtime PATH     another Node or Bun binary for Linux
+  --base IMAGE       put the guest on the files of an image that the engine has, instead of this machine's runtime
+  --runtime PATH     another Node or Bun binary for Linux      (with --base: its path there,
+                     default /usr/local/bin/node)
   --bundle PATH      another guest program
   --pi               the image of the real Pi coding agent     (default name: ${DEFAULT_PI_TAG})
   --content DIR      with --pi: your prompt, skills, tools and extensions, copied into the image
@@ -55,6 +57,7 @@ Exit codes: 0 done, 1 failed (the message says what to do), 2 wrong usage.
 
 const OPTIONS = {
   tag: { type: 'string' },
+  base: { type: 'string' },
   runtime: { type: 'string' },
   bundle: { type: 'string' },
   pi: { type: 'boolean' },
@@ -75,7 +78,7 @@ const OPTIONS = {
 
 /** Which options a command takes, besides `--socket` and `--json`. */
 const TAKES = {
-  build: ['tag', 'runtime', 'bundle', 'pi', 'content'],
+  build: ['tag', 'base', 'runtime', 'bundle', 'pi', 'content'],
   doctor: ['image', 'user', 'engine-runtime'],
   run: ['image', 'run-dir', 'workspace', 'timeout', 'memory', 'pids', 'user', 'install'],
   ps: ['install'],
@@ -133,6 +136,7 @@ function usageProblem(
   for (const [name, word] of Object.entries(NEEDS[command] ?? {})) {
     if (given[name] === undefined) return `${command} needs --${name} ${word}.`
   }
+  if (values.base !== undefined && values.pi) return '--base is not for --pi.'
   if (values.content !== undefined && !values.pi) return '--content goes with --pi.'
   if (command === 'run') {
     if (rest.length > 0) return 'run takes the program behind "--".'

@@ -64,6 +64,7 @@ async function build(values: CommandValues, engineSocket: string, ports: Command
     signal: ports.signal,
     onProgress: (line) => ports.progress(line),
     ...(values.tag === undefined ? {} : { tag: values.tag }),
+    ...(values.base === undefined ? {} : { base: values.base }),
     ...(values.runtime === undefined ? {} : { runtime: values.runtime }),
     ...(values.bundle === undefined ? {} : { bundle: values.bundle }),
     ...(values.pi ? { guest: 'pi' as const } : {}),

@@ -59,6 +59,8 @@ describe('imageFindings', () => {
     labels: { 'sandbox.protocol': '1', 'sandbox.runtime': 'node' },
     environment: ['PATH=/bin'],
     volumes: [],
+    tags: [],
+    layers: [],
   }
   const firstBad = (found: EngineImage | undefined) => imageFindings('img:1', found).find(({ ok }) => !ok)
 

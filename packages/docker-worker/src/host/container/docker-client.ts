@@ -38,6 +38,18 @@ export interface EngineImage {
   readonly labels: Readonly<Record<string, string>>
   readonly environment: readonly string[]
   readonly volumes: readonly string[]
+  /** Names that lead to it. */
+  readonly tags: readonly string[]
+  /** Hashes of its layers, from the bottom up. */
+  readonly layers: readonly string[]
+}
+
+/** What a build is told besides its files. */
+export interface EngineBuild {
+  readonly tag: string
+  /** The recipe's `ARG`s. */
+  readonly args: Readonly<Record<string, string>>
+  readonly signal?: AbortSignal
 }
 
 /** What we read of a container. */
@@ -72,6 +84,10 @@ export interface Engine {
   /** `undefined` when the engine does not have it. */
   image(name: string): Promise<EngineImage | undefined>
   load(archive: Readable): Promise<void>
+  /** Builds from an archive with a `Dockerfile`. Nothing is pulled. */
+  build(context: Readable, options: EngineBuild): Promise<void>
+  /** Deletes an image by id. `in_use` means that a container or another image needs it. */
+  removeImage(id: string): Promise<'gone' | 'in_use'>
   /** Returns the new container's id. One that is created after the bound is removed in the background. */
   create(name: string, body: SealedCreateBody): Promise<string>
   start(id: string): Promise<void>
@@ -206,17 +222,45 @@ class DockerodeEngine implements Engine {
         labels: found.Config?.Labels ?? {},
         environment: found.Config?.Env ?? [],
         volumes: Object.keys(found.Config?.Volumes ?? {}),
+        tags: found.RepoTags ?? [],
+        layers: found.RootFS?.Layers ?? [],
       }
     )
   }
 
   async load(archive: Readable): Promise<void> {
     const answer = await bounded('load', LOAD_MS, this.#docker.loadImage(archive, { quiet: true }))
-    let text = ''
-    for await (const chunk of answer) text = (text + String(chunk)).slice(-4096)
-    const failed = /"error":"(?<why>(?:[^"\\]|\\.)*)"/.exec(text)?.groups?.why
-    if (failed !== undefined) {
-      throw new DriverError('engine_failed', `The engine refused the image: ${failed.slice(0, 300)}`)
+    await readProgress(answer)
+  }
+
+  async build(context: Readable, { tag, args, signal }: EngineBuild): Promise<void> {
+    const options = {
+      t: tag,
+      buildargs: { ...args },
+      networkmode: 'none',
+      forcerm: true,
+      version: '1' as const,
+    }
+    const answer = await bounded('build', LOAD_MS, this.#docker.buildImage(context, options))
+    const stop = () => (answer as Readable).destroy(new DriverError('aborted', 'The build was called off.'))
+    signal?.addEventListener('abort', stop, { once: true })
+    try {
+      if (signal?.aborted) stop()
+      await bounded('build', LOAD_MS, readProgress(answer))
+    } finally {
+      signal?.removeEventListener('abort', stop)
+    }
+  }
+
+  async removeImage(id: string): Promise<'gone' | 'in_use'> {
+    try {
+      await bounded('remove image', CALL_MS, this.#docker.getImage(id).remove())
+      return 'gone'
+    } catch (error) {
+      const status = statusOf(error)
+      if (status === 404) return 'gone'
+      if (status === 409) return 'in_use'
+      throw error
     }
   }
 
@@ -278,6 +322,16 @@ class DockerodeEngine implements Engine {
       .filter((one): one is ListedContainer =>
         installId === undefined ? one.installId !== undefined : one.installId === installId,
       )
+  }
+}
+
+/** The engine tells of a failure within an answer that began well. */
+async function readProgress(answer: AsyncIterable<unknown>): Promise<void> {
+  let text = ''
+  for await (const chunk of answer) text = (text + String(chunk)).slice(-4096)
+  const failed = /"error":"(?<why>(?:[^"\\]|\\.)*)"/.exec(text)?.groups?.why
+  if (failed !== undefined) {
+    throw new DriverError('engine_failed', `The engine refused the image: ${failed.slice(0, 300)}`)
   }
 }
 

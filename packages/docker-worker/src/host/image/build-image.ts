@@ -3,9 +3,11 @@ import { DriverError, stopIfAborted } from '../../errors.ts'
 import type { BuildImageOptions, BuiltImage } from '../../options.ts'
 import { checkedImage, checkedSocket } from '../../resolve-options.ts'
 import { connectEngine, type Engine } from '../container/docker-client.ts'
+import { planOnBase } from './base-image.ts'
 import { guestBundle, requireBundle } from './guest-bundle.ts'
 import { CONTENT_LABEL, type ImagePlan, planImage } from './image-archive.ts'
 import { piGuest } from './pi-guest.ts'
+import { removeReplaced } from './replaced-image.ts'
 import { findRuntime } from './runtime-files.ts'
 import { sealedGuest } from './sealed-guest.ts'
 
@@ -18,43 +20,85 @@ export const DEFAULT_PI_TAG = 'sandbox-pi-worker:latest'
 /**
  * Builds the worker image from the runtime that runs now and loads it into the engine, without any registry. Equal
  * inputs give an equal `contentHash`; when the tag already leads to that content, nothing is sent and `built` is
- * false. Throws `DriverError`: `options_invalid`, `runtime_unsuitable`, `bundle_missing`, `aborted`, or an engine's.
+ * false. An image of ours that the tag led to before is deleted when nothing uses it. Throws `DriverError`:
+ * `options_invalid`, `runtime_unsuitable`, `bundle_missing`, `image_missing` for a base, `aborted`, or an engine's.
  */
 export async function buildImage(options: BuildImageOptions = {}): Promise<BuiltImage> {
-  const { onProgress = () => {}, signal, bundle, content } = options
+  const { onProgress = () => {}, signal, content } = options
   const pi = options.guest === 'pi'
   if (content !== undefined && !pi) {
     throw new DriverError('options_invalid', 'content is for guest "pi" only.')
+  }
+  if (options.base !== undefined && pi) {
+    throw new DriverError('options_invalid', 'base is for guest "sealed" only.')
   }
   const tag = withVersion(checkedImage('tag', options.tag ?? (pi ? DEFAULT_PI_TAG : DEFAULT_TAG)))
   const socket = checkedSocket(options.engineSocket)
   stopIfAborted(signal)
   const engine = await connectEngine(socket)
-  const runtime = await findRuntime(options.runtime ?? process.execPath)
-  const guest = pi
-    ? await piGuest({ runtime, ...given({ bundle, content, signal }) })
-    : await sealedGuest(await requireBundle(bundle ?? guestBundle()))
-  onProgress(`runtime  ${runtime.kind} ${runtime.version} (${runtime.libraries.length} libraries)`)
-  const plan = await planImage(runtime, guest)
-  onProgress(`content  ${plan.contentHash.slice(0, 16)}, ${Math.round(plan.sizeBytes / 2 ** 20)} MiB`)
+  const plan =
+    options.base === undefined
+      ? await planOwn(options, engine, onProgress)
+      : await planBased(options, engine, options.base)
+  const size = plan.sizeBytes === undefined ? '' : `, ${Math.round(plan.sizeBytes / 2 ** 20)} MiB`
+  onProgress(`content  ${plan.contentHash.slice(0, 16)}${size}`)
   stopIfAborted(signal)
   const there = await engine.image(tag)
   if (there?.labels[CONTENT_LABEL] === plan.contentHash) {
     onProgress(`image    ${tag} is up to date`)
     return { id: there.id, tag, contentHash: plan.contentHash, built: false }
   }
-  return { ...(await load(engine, tag, plan, onProgress, signal)), tag, contentHash: plan.contentHash }
+  onProgress(`loading  ${tag}`)
+  stopIfAborted(signal)
+  await plan.send(tag)
+  const image = await engine.image(tag)
+  if (image?.labels[CONTENT_LABEL] !== plan.contentHash) {
+    throw new DriverError('engine_failed', `The engine took the image, but ${tag} does not lead to it.`)
+  }
+  onProgress(`image    ${tag} is ${image.id.slice(0, 19)}`)
+  const before = await removeReplaced(engine, there, image.id)
+  if (before !== undefined) onProgress(before)
+  return { id: image.id, tag, contentHash: plan.contentHash, built: true }
+}
+
+/** What is to be sent to the engine, of either kind. */
+interface Plan {
+  readonly contentHash: string
+  readonly sizeBytes?: number
+  send(tag: string): Promise<void>
+}
+
+async function planOwn(
+  { runtime: path = process.execPath, guest: kind, bundle, content, signal }: BuildImageOptions,
+  engine: Engine,
+  onProgress: (line: string) => void,
+): Promise<Plan> {
+  const runtime = await findRuntime(path)
+  const guest =
+    kind === 'pi'
+      ? await piGuest({ runtime, ...given({ bundle, content, signal }) })
+      : await sealedGuest(await requireBundle(bundle ?? guestBundle()))
+  onProgress(`runtime  ${runtime.kind} ${runtime.version} (${runtime.libraries.length} libraries)`)
+  const plan = await planImage(runtime, guest)
+  return { ...plan, send: (tag) => load(engine, tag, plan, signal) }
+}
+
+async function planBased(
+  { runtime, bundle, signal }: BuildImageOptions,
+  engine: Engine,
+  base: string,
+): Promise<Plan> {
+  const program = await requireBundle(bundle ?? guestBundle())
+  const plan = await planOnBase({ engine, base, bundle: program, ...given({ runtime }) })
+  return { ...plan, send: (tag) => plan.build(tag, signal) }
 }
 
 async function load(
   engine: Engine,
   tag: string,
   plan: ImagePlan,
-  onProgress: (line: string) => void,
   signal: AbortSignal | undefined,
-): Promise<{ id: string; built: true }> {
-  onProgress(`loading  ${tag}`)
-  stopIfAborted(signal)
+): Promise<void> {
   const stop = () => archive.destroy(new DriverError('aborted', 'The build was called off.'))
   const archive = Readable.from(plan.archive(tag), { objectMode: false })
   signal?.addEventListener('abort', stop, { once: true })
@@ -67,12 +111,6 @@ async function load(
     signal?.removeEventListener('abort', stop)
     archive.destroy()
   }
-  const image = await engine.image(tag)
-  if (image?.labels[CONTENT_LABEL] !== plan.contentHash) {
-    throw new DriverError('engine_failed', `The engine took the image, but ${tag} does not lead to it.`)
-  }
-  onProgress(`image    ${tag} is ${image.id.slice(0, 19)}`)
-  return { id: image.id, built: true }
 }
 
 /** The fields that have a value. */

@@ -38,7 +38,11 @@ export async function findRuntime(path: string): Promise<Runtime> {
 }
 
 async function askVersion(path: string): Promise<Pick<Runtime, 'kind' | 'version'>> {
-  const text = await output(path, ['--version'])
+  return readVersion(path, await output(path, ['--version']))
+}
+
+/** Reads what a runtime says with `--version`. Throws `runtime_unsuitable` for one that cannot run the guest. */
+export function readVersion(path: string, text: string): Pick<Runtime, 'kind' | 'version'> {
   const found = /^(v?)(\d+)\.(\d+)\.\d+/.exec(text)
   if (!found) {
     throw new DriverError('runtime_unsuitable', `The runtime ${path} is neither Node nor Bun.`)
