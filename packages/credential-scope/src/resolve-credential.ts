@@ -46,10 +46,12 @@ export async function resolveCredential(options: ResolveOptions): Promise<Secret
   }
   try {
     const secret = await secretFor(question, origin)
-    receive(onReceipt, makeReceipt(question.scope, question.note, 'ok', secret.fingerprint))
+    if (onReceipt !== undefined) {
+      receive(onReceipt, makeReceipt(question.scope, question.note, 'ok', secret.fingerprint))
+    }
     return secret
   } catch (error) {
-    if (CredentialError.isInstance(error)) {
+    if (onReceipt !== undefined && CredentialError.isInstance(error)) {
       receive(onReceipt, makeReceipt(question.scope, question.note, error.code, null))
     }
     throw error
@@ -103,8 +105,8 @@ function isOrigin(own: unknown, origin: string | undefined): boolean {
   return origin === undefined || new URL(own).origin === origin
 }
 
-function receive(onReceipt: ResolveOptions['onReceipt'], receipt: CredentialReceipt): void {
+function receive(onReceipt: NonNullable<ResolveOptions['onReceipt']>, receipt: CredentialReceipt): void {
   try {
-    onReceipt?.(receipt)
+    onReceipt(receipt)
   } catch {}
 }

@@ -119,10 +119,30 @@ export function revealSecret(secret: Secret): string {
  * for the same credential within the process, useless for guessing outside of it.
  */
 export function fingerprintOf(token: string): string {
+  const plain = token.trim()
+  const known = fingerprints.get(plain)
+  if (known !== undefined) return known
+  const made = hashOf(plain)
+  fingerprints.set(plain, made)
+  for (const oldest of fingerprints.keys()) {
+    if (fingerprints.size <= KEPT_FINGERPRINTS) break
+    fingerprints.delete(oldest)
+  }
+  return made
+}
+
+/** Of the last few credentials: every call asks for one of them, and the hashes take longer than the rest of it. */
+const fingerprints = new Map<string, string>()
+const KEPT_FINGERPRINTS = 16
+
+function hashOf(plain: string): string {
   keys ??= makeKeys()
-  const inner = hash('sha256', Buffer.concat([keys.inner, Buffer.from(token.trim())]), 'buffer')
+  const inner = hash('sha256', Buffer.concat([keys.inner, Buffer.from(plain)]), 'buffer')
   return hash('sha256', Buffer.concat([keys.outer, inner]), 'hex').slice(0, 12)
 }
+
+/** The last one that was read; it stands for itself. */
+let lastOrigin: string | undefined
 
 /**
  * The origin of an http(s) URL.
@@ -130,8 +150,13 @@ export function fingerprintOf(token: string): string {
  * @throws TypeError for anything else.
  */
 export function originOf(url: string): string {
+  // Every call asks this about one of very few origins.
+  if (url === lastOrigin) return url
   const parsed = URL.canParse(url) ? new URL(url) : undefined
-  if (parsed?.protocol === 'https:' || parsed?.protocol === 'http:') return parsed.origin
+  if (parsed?.protocol === 'https:' || parsed?.protocol === 'http:') {
+    lastOrigin = parsed.origin
+    return lastOrigin
+  }
   throw new TypeError('A credential’s origin must be an http(s) URL such as https://api.example.com')
 }
 

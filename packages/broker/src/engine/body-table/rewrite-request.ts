@@ -44,24 +44,39 @@ export async function rewriteRequest(options: RewriteOptions): Promise<Rewritten
   }
 }
 
-async function edited({ bytes, reuse }: RewriteOptions, edits: readonly Edit[], pause: Pauses) {
-  const size = edits.reduce(
-    (sum, one) => sum - (one.end - one.start) + (one.bytes?.length ?? 0),
-    bytes.length,
-  )
-  const { buffer, byteOffset } = bytes
-  const fits = byteOffset + size <= buffer.byteLength
-  const into = reuse === true && fits ? new Uint8Array(buffer, byteOffset, size) : new Uint8Array(size)
-  // In one memory, what moves towards the start goes first, and what moves towards the end follows from its end.
+async function edited(
+  { bytes, reuse }: RewriteOptions,
+  edits: readonly Edit[],
+  pause: Pauses,
+): Promise<Uint8Array> {
   const spans = keptSpans(edits, bytes.length)
-  for (const span of spans) if (span.at <= span.start) await move(bytes, into, span, pause)
-  for (const span of spans.toReversed()) if (span.at > span.start) await move(bytes, into, span, pause)
-  let shift = 0
-  for (const { start, end, bytes: written } of edits) {
-    if (written !== undefined) into.set(written, start + shift)
-    shift += (written?.length ?? 0) - (end - start)
+  const last = spans[spans.length - 1] as Span
+  const into = roomFor(last.at + last.end - last.start, bytes, reuse)
+  const isWithin = into.buffer === bytes.buffer
+  for (const span of isWithin ? inSafeOrder(spans) : spans) {
+    const { start, end, at } = span
+    const backwards = at > start
+    for (let done = 0; done < end - start; ) {
+      const size = Math.min(COPY_BYTES, end - start - done)
+      const offset = backwards ? end - start - done - size : done
+      into.set(bytes.subarray(start + offset, start + offset + size), at + offset)
+      done += size
+      if (pause.isDue()) await pause.now()
+    }
   }
+  edits.forEach((edit, index) => {
+    const { start, end, at } = spans[index] as Span
+    if (edit.bytes !== undefined) into.set(edit.bytes, at + end - start)
+  })
   return into
+}
+
+/** What is written all over, so that it may hold anything before. */
+function roomFor(size: number, bytes: Uint8Array, reuse: boolean | undefined): Uint8Array {
+  const { buffer, byteOffset } = bytes
+  if (reuse === true && byteOffset + size <= buffer.byteLength)
+    return new Uint8Array(buffer, byteOffset, size)
+  return Buffer.allocUnsafeSlow(size)
 }
 
 /** What stays, and where it will be. */
@@ -71,34 +86,25 @@ interface Span {
   readonly at: number
 }
 
+/** One before each edit and one after the last. */
 function keptSpans(edits: readonly Edit[], length: number): Span[] {
   const spans: Span[] = []
   let start = 0
   let at = 0
-  for (const edit of [...edits, { start: length, end: length }]) {
+  for (const edit of edits) {
     spans.push({ start, end: edit.start, at })
     at += edit.start - start + (edit.bytes?.length ?? 0)
     start = edit.end
   }
+  spans.push({ start, end: length, at })
   return spans
 }
 
-/** Copies a span, piece by piece, in the order that also works within one memory. */
-async function move(
-  from: Uint8Array,
-  into: Uint8Array,
-  { start, end, at }: Span,
-  pause: Pauses,
-): Promise<void> {
-  if (from.buffer === into.buffer && at === start) return
-  const backwards = at > start
-  for (let done = 0; done < end - start; ) {
-    const size = Math.min(COPY_BYTES, end - start - done)
-    const offset = backwards ? end - start - done - size : done
-    into.set(from.subarray(start + offset, start + offset + size), at + offset)
-    done += size
-    if (pause.isDue()) await pause.now()
-  }
+/** In one memory, what moves towards the start goes first, and what moves towards the end follows from its end. */
+function inSafeOrder(spans: readonly Span[]): Span[] {
+  const back = spans.filter(({ start, at }) => at < start)
+  const forth = spans.filter(({ start, at }) => at > start)
+  return [...back, ...forth.reverse()]
 }
 
 interface Pauses {

@@ -12,6 +12,7 @@ const NOTHING = new Uint8Array(0)
  * was cut within it. Of two edits of one span the later one counts.
  */
 export function orderEdits(edits: readonly Edit[]): Edit[] {
+  if (isOrdered(edits)) return [...edits]
   const ordered: Edit[] = []
   let at = 0
   for (const edit of edits.toReversed().toSorted((a, b) => a.start - b.start || b.end - a.end)) {
@@ -20,6 +21,16 @@ export function orderEdits(edits: readonly Edit[]): Edit[] {
     at = edit.end
   }
   return ordered
+}
+
+/** The usual case: few edits, apart from each other, made in the order of the text. */
+function isOrdered(edits: readonly Edit[]): boolean {
+  let at = -1
+  for (const { start, end } of edits) {
+    if (start <= at) return false
+    at = end
+  }
+  return true
 }
 
 /** The parts of a text that remain after ordered edits, and those that were written, in turn. Views, no copies. */

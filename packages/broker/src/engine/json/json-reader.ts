@@ -71,7 +71,9 @@ export class JsonReader {
 
   /** `bytes` must not change while it is read. */
   constructor(bytes: Uint8Array) {
-    this.bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    this.bytes = Buffer.isBuffer(bytes)
+      ? bytes
+      : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     this.#runs = new StringRuns(this.bytes)
     this.#strings = new ShortStrings(this.bytes)
   }

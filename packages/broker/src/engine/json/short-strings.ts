@@ -1,6 +1,6 @@
 import { decodeString } from './decode-string.ts'
 
-const SLOTS = 256
+const SLOTS = 64
 const BYTES = 32
 
 /** Decodes strings of one text; short ones that come again, such as names and roles, are made once. */

@@ -21,7 +21,8 @@ const SYNC = { flush: constants.Z_SYNC_FLUSH }
  * @throws CallRefusal `upstream_invalid` for any other coding.
  */
 export function decodeBody(body: Readable, contentEncoding: string | undefined): Readable {
-  const codings = (contentEncoding ?? '')
+  if (contentEncoding === undefined) return body
+  const codings = contentEncoding
     .split(',')
     .map((coding) => coding.trim().toLowerCase())
     .filter((coding) => coding !== '' && coding !== 'identity')

@@ -93,7 +93,8 @@ export async function openUpstream(call: UpstreamCall): Promise<UpstreamAnswer> 
 }
 
 async function send(call: UpstreamCall): Promise<Dispatcher.ResponseData> {
-  const url = new URL(call.url)
+  // A credential in the query is written into the URL.
+  const url = call.authSlot.kind === 'query' ? new URL(call.url) : call.url
   const headers: Record<string, string> = {
     ...call.headers,
     'content-type': 'application/json',

@@ -26,6 +26,8 @@ export interface PassOptions {
 /** What is looked at in an answer. */
 const FACTS: ReadonlySet<string> = new Set(['id', 'usage'])
 const ERROR_BYTES = 64 * 1024
+/** Answers up to this size are searched at once. */
+const SMALL_BYTES = 64 * 1024
 const JSON_HEADERS = { 'content-type': 'application/json' }
 const STREAM_HEADERS = { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' }
 
@@ -45,7 +47,11 @@ export async function passAnswer(call: AdmittedCall, options: PassOptions): Prom
   try {
     if (!ok) return await passError(call, options, headers)
     const bytes = await readAnswer(upstream, { limitBytes: options.answerBytes, signal: call.signal })
-    if (await largeBytesCarry(bytes, matcher, call.signal)) throw new CallRefusal('reflection')
+    const carries =
+      bytes.byteLength <= SMALL_BYTES
+        ? bytesCarry(bytes, matcher)
+        : await largeBytesCarry(bytes, matcher, call.signal)
+    if (carries) throw new CallRefusal('reflection')
     const { family } = options
     const { keptItems } = family
     const facts = await readFields(bytes, {

@@ -14,8 +14,10 @@ export function passedHeaders(
   matcher: SecretMatcher,
 ): Record<string, string> {
   const passed: Record<string, string> = {}
-  for (const [name, value] of Object.entries(headers)) {
-    if (!NAMES.test(name) || typeof value !== 'string') continue
+  for (const name in headers) {
+    if (!Object.hasOwn(headers, name) || !NAMES.test(name)) continue
+    const value = headers[name]
+    if (typeof value !== 'string') continue
     if (value.length > MOST_CHARS || !VALUE.test(value) || matcher.matches(value)) continue
     if (!matcher.matches(name)) passed[name] = value
   }
