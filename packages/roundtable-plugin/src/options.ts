@@ -1,6 +1,7 @@
 import type { BrokerOptions, CallEvent, HostTool, McpServer } from '@sandbox/broker'
 import type { CredentialGetter } from '@sandbox/credential-scope'
 import type { Driver, WarmLimits, WorkerLimits } from '@sandbox/docker-worker'
+import type { AdmissionOptions } from './claim/admission-limits.ts'
 import type { ChannelKey, HostLogger } from './host-contract.ts'
 import type { TurnEvent } from './runtime/turn-state.ts'
 
@@ -81,4 +82,6 @@ export interface SandboxOptions extends Omit<SandboxRuntimeOptions, 'apiKey' | '
   readonly apiKey?: CredentialGetter
   /** Whose login of the host pays when there is no `apiKey`; default `openai`. */
   readonly provider?: string
+  /** How many messages of a speaker and of a channel are taken; `false`: all. */
+  readonly admission?: AdmissionOptions | false
 }

@@ -1,5 +1,6 @@
 import { redact } from '@sandbox/credential-scope'
 import { type ChannelStoreOptions, SandboxChannelStore } from './channel/channel-store.ts'
+import { AdmissionLimits } from './claim/admission-limits.ts'
 import { sandboxClaim } from './claim/sandbox-claim.ts'
 import { DISCORD, discordCommands } from './commands/discord-commands.ts'
 import { sandboxCommands } from './commands/sandbox-commands.ts'
@@ -41,7 +42,8 @@ export function sandbox(options: SandboxOptions): SandboxPlugin {
 
 async function setup(options: SandboxOptions, context: HostContext): Promise<SandboxContribution> {
   checkPluginOptionNames(options)
-  const { stateFile, initialChannels, provider = 'openai', apiKey, ...rest } = options
+  const { stateFile, initialChannels, provider = 'openai', apiKey, admission, ...rest } = options
+  const limits = admission === false ? undefined : new AdmissionLimits(admission)
   const { services, surfaces, queue } = context
   const logger = guardedLogger(context.logger)
   const runtime = new SandboxRuntime({
@@ -64,7 +66,15 @@ async function setup(options: SandboxOptions, context: HostContext): Promise<San
     const discord = services.find(DISCORD)
     discord?.commands.add(discordCommands({ guard: discord.guard, commands, logger, scrub: redact }))
     const needsSpeaker = services.find(IDENTITY) !== undefined
-    const claim = sandboxClaim({ channels, runtime, surfaces, logger, needsSpeaker, scrub: redact })
+    const claim = sandboxClaim({
+      channels,
+      runtime,
+      surfaces,
+      logger,
+      needsSpeaker,
+      scrub: redact,
+      ...(limits && { limits }),
+    })
     return { channels: [claim], services: [runtimeService(runtime, channels)] }
   } catch (cause) {
     await runtime.dispose()

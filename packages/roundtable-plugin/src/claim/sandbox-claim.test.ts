@@ -4,12 +4,16 @@ import { SandboxPluginError } from '../errors.ts'
 import type { ChannelKey, OutboundReply } from '../host-contract.ts'
 import type { TurnReply } from '../runtime/sealed-runtime.ts'
 import { isSandboxAddress } from './address.ts'
+import { AdmissionLimits } from './admission-limits.ts'
 import { THROWN_TEXT, TOO_LONG_TEXT } from './answer.ts'
 import { sandboxClaim } from './sandbox-claim.ts'
 
 type Run = (channel: ChannelKey, speaker: { id: string; name: string }, text: string) => Promise<TurnReply>
 
-function claimWith(run: Run, options: { needsSpeaker?: boolean; failSend?: boolean } = {}) {
+function claimWith(
+  run: Run,
+  options: { needsSpeaker?: boolean; failSend?: boolean; limits?: AdmissionLimits } = {},
+) {
   const on = new Set<ChannelKey>(['fake:1'])
   const sent: OutboundReply[] = []
   const typing: string[] = []
@@ -34,6 +38,7 @@ function claimWith(run: Run, options: { needsSpeaker?: boolean; failSend?: boole
     },
     logger,
     needsSpeaker: options.needsSpeaker ?? false,
+    ...(options.limits && { limits: options.limits }),
     scrub: (text) => text.replaceAll(/token=\S+/g, '[redacted]'),
   })
   return { claim, on, sent, typing, lines, fresh }
@@ -165,4 +170,28 @@ test('PL-15 a host that says who speaks: only messages with a speaker are answer
   expect(newer.admit(message())).toBeUndefined()
   expect(newer.admit(message({ speaker }))).toBeDefined()
   expect(claimWith(answers).claim.admit(message())).toBeDefined()
+})
+
+test('a message beyond the limits is not taken, and its speaker is told at once, ahead of what waits', async () => {
+  const { claim, sent, lines } = claimWith(answers, { limits: new AdmissionLimits({ waitingPerSpeaker: 1 }) })
+  const waiting = claim.admit(message())
+  expect(claim.admit(message())).toBeUndefined()
+  expect(sent).toMatchObject([{ chunks: [expect.stringContaining('did not take this one')] }])
+  expect(lines).toMatchObject([{ level: 'info', fields: { channel: 'fake:1', limit: 'waitingPerSpeaker' } }])
+  await waiting?.run()
+  expect(sent.at(-1)).toEqual({ chunks: ['hi'] })
+  expect(claim.admit(message())).toBeDefined()
+})
+
+test('a message that is not addressed to the bot does not count', () => {
+  const { claim } = claimWith(answers, { limits: new AdmissionLimits({ perSpeakerMinute: 1 }) })
+  claim.admit(message({ mentionsBot: false }))
+  expect(claim.admit(message())).toBeDefined()
+})
+
+test('a turn that throws gives its place back', async () => {
+  const failing: Run = () => Promise.reject(new TypeError('no'))
+  const { claim } = claimWith(failing, { limits: new AdmissionLimits({ waitingPerSpeaker: 1 }) })
+  await claim.admit(message())?.run()
+  expect(claim.admit(message())).toBeDefined()
 })

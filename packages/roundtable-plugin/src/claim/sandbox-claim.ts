@@ -9,6 +9,7 @@ import type {
 } from '../host-contract.ts'
 import type { SealedRuntime } from '../runtime/sealed-runtime.ts'
 import { isSandboxAddress } from './address.ts'
+import type { AdmissionLimits } from './admission-limits.ts'
 import { splitReply, THROWN_TEXT, TOO_LONG_TEXT } from './answer.ts'
 import { turnText } from './turn-text.ts'
 
@@ -19,6 +20,8 @@ export interface SandboxClaimParts {
   readonly surfaces: Pick<HostSurfaces, 'sendReply' | 'startTyping'>
   /** Hears why a message was not answered, or an answer not delivered. Must not throw. */
   readonly logger: HostLogger
+  /** Says which messages are taken. Omitted = all of them. */
+  readonly limits?: AdmissionLimits
   /** True on a host that resolves speakers (0.9): only messages with one are answered. */
   readonly needsSpeaker?: boolean
   /** Takes secrets out of a text for the log. */
@@ -52,13 +55,22 @@ function admit(parts: SandboxClaimParts, message: InboundMessage): TurnAdmission
   const { channel } = message
   if (!parts.channels.has(channel) || !isSandboxAddress(message)) return undefined
   if (parts.needsSpeaker === true && message.speaker === undefined) return undefined
+  const admitted = parts.limits?.admit(channel, message.authorId)
+  if (admitted?.ok === false) {
+    parts.logger.info(
+      { channel, speaker: message.authorId, limit: admitted.reason },
+      'a message was not taken',
+    )
+    if (admitted.words !== undefined) void send(parts, channel, admitted.words)
+    return undefined
+  }
   // Copied now: the turn may wait in the queue while somebody changes the message.
   const speaker = Object.freeze({ id: message.authorId, name: message.authorName })
   const text = turnText(message)
   return {
     kind: 'turn',
     failure: 'a sandbox turn failed outside its runtime',
-    run: () => answer(parts, channel, speaker, text),
+    run: () => answer(parts, channel, speaker, text).finally(() => admitted?.done()),
   }
 }
 

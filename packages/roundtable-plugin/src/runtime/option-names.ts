@@ -37,9 +37,11 @@ const PLUGIN = names<Exclude<keyof SandboxOptions, keyof SandboxRuntimeOptions>>
   stateFile: 1,
   initialChannels: 1,
   provider: 1,
+  admission: 1,
 })
 
-const LIMITS = names<keyof WorkerLimits>({
+/** Names of what one worker may use. */
+export const LIMITS = names<keyof WorkerLimits>({
   memoryBytes: 1,
   cpus: 1,
   pids: 1,
@@ -48,10 +50,17 @@ const LIMITS = names<keyof WorkerLimits>({
   tmpBytes: 1,
 })
 
+const ADMISSION = names<keyof Exclude<NonNullable<SandboxOptions['admission']>, false>>({
+  perSpeakerMinute: 1,
+  perChannelMinute: 1,
+  waitingPerSpeaker: 1,
+  waitingPerChannel: 1,
+})
+
 const WARM = names<keyof WarmLimits>({ workers: 1, memoryBytes: 1, idleMs: 1 })
 
 /** Typed, so that an option that is added is added here too. */
-function names<Name extends string>(all: Record<Name, 1>): readonly string[] {
+export function names<Name extends string>(all: Record<Name, 1>): readonly string[] {
   return Object.keys(all)
 }
 
@@ -69,9 +78,14 @@ export function checkOptionNames(options: SandboxRuntimeOptions): void {
 export function checkPluginOptionNames(options: SandboxOptions): void {
   const taken = ['timeZone', 'logger']
   checkNames('', options, [...RUNTIME.filter((name) => !taken.includes(name)), ...PLUGIN])
+  checkNames('admission.', options.admission, ADMISSION)
 }
 
-function checkNames(prefix: string, given: unknown, known: readonly string[]): void {
+/**
+ * Refuses names that are not known.
+ * @throws SandboxPluginError `options_invalid`
+ */
+export function checkNames(prefix: string, given: unknown, known: readonly string[]): void {
   if (typeof given !== 'object' || given === null) return
   const unknown = Object.keys(given).find((name) => !known.includes(name))
   if (unknown === undefined) return

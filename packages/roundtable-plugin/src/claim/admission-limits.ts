@@ -1,0 +1,140 @@
+import { SandboxPluginError } from '../errors.ts'
+import type { ChannelKey } from '../host-contract.ts'
+
+/** How much a speaker and a channel may ask for, before anything is spent. */
+export interface AdmissionOptions {
+  /** Messages of one speaker in one channel that are taken in a minute. Omitted = 30. */
+  readonly perSpeakerMinute?: number
+  /** Messages of a channel that are taken in a minute. Omitted = 120. */
+  readonly perChannelMinute?: number
+  /** Messages of one speaker in one channel that wait or are being answered. Omitted = 5. */
+  readonly waitingPerSpeaker?: number
+  /** Messages of a channel that wait or are being answered. Omitted = 50. */
+  readonly waitingPerChannel?: number
+}
+
+/** A message that is taken, or words for whoever is refused. */
+export type Admitted =
+  | { readonly ok: true /** Its turn is over. */; done(): void }
+  | {
+      readonly ok: false
+      readonly reason: keyof AdmissionOptions /** `undefined`: they were told a moment ago. */
+      readonly words?: string
+    }
+
+const MINUTE_MS = 60_000
+/** Speakers and channels that are forgotten once nothing of theirs counts any more. */
+const KNOWN = 10_000
+
+/** What is counted of a speaker in a channel, or of a channel. */
+class Tally {
+  /** Of the messages taken in the last minute, in milliseconds on the clock of `performance.now()`. */
+  readonly taken: number[] = []
+  waiting = 0
+  toldAt = Number.NEGATIVE_INFINITY
+
+  forget(now: number): void {
+    while ((this.taken[0] ?? now) <= now - MINUTE_MS) this.taken.shift()
+  }
+
+  get idle(): boolean {
+    return this.taken.length === 0 && this.waiting === 0
+  }
+}
+
+/**
+ * Keeps one speaker from filling a channel's queue, and one channel from filling the host. Counts messages where they
+ * are admitted, so that a refused one costs nothing; it is in memory alone.
+ */
+export class AdmissionLimits {
+  readonly #limits: Required<AdmissionOptions>
+  readonly #now: () => number
+  readonly #tallies = new Map<string, Tally>()
+
+  /** `now` is a clock in milliseconds that never goes back. @throws SandboxPluginError `options_invalid` */
+  constructor(options: AdmissionOptions = {}, now: () => number = () => performance.now()) {
+    const {
+      perSpeakerMinute = 30,
+      perChannelMinute = 120,
+      waitingPerSpeaker = 5,
+      waitingPerChannel = 50,
+    } = options
+    this.#limits = {
+      perSpeakerMinute: whole('perSpeakerMinute', perSpeakerMinute),
+      perChannelMinute: whole('perChannelMinute', perChannelMinute),
+      waitingPerSpeaker: whole('waitingPerSpeaker', waitingPerSpeaker),
+      waitingPerChannel: whole('waitingPerChannel', waitingPerChannel),
+    }
+    this.#now = now
+  }
+
+  /** Counts a message of a speaker in a channel, or says why it is not taken. Who is refused is told once a minute. */
+  admit(channel: ChannelKey, speakerId: string): Admitted {
+    const now = this.#now()
+    const own = this.#tally(JSON.stringify([channel, speakerId]), now)
+    const whole = this.#tally(channel, now)
+    const reason = this.#refusal(own, whole)
+    if (reason !== undefined) {
+      const told = now - own.toldAt < MINUTE_MS
+      if (!told) own.toldAt = now
+      const oldest = (reason === 'perSpeakerMinute' ? own : whole).taken[0] ?? now
+      const words = this.#wordsFor(reason, Math.ceil((oldest + MINUTE_MS - now) / 1_000))
+      return { ok: false, reason, ...(told ? {} : { words }) }
+    }
+    for (const tally of [own, whole]) {
+      tally.taken.push(now)
+      tally.waiting += 1
+    }
+    let over = false
+    const done = () => {
+      if (over) return
+      over = true
+      own.waiting -= 1
+      whole.waiting -= 1
+    }
+    return { ok: true, done }
+  }
+
+  #refusal(own: Tally, whole: Tally): keyof AdmissionOptions | undefined {
+    if (own.waiting >= this.#limits.waitingPerSpeaker) return 'waitingPerSpeaker'
+    if (whole.waiting >= this.#limits.waitingPerChannel) return 'waitingPerChannel'
+    if (own.taken.length >= this.#limits.perSpeakerMinute) return 'perSpeakerMinute'
+    return whole.taken.length >= this.#limits.perChannelMinute ? 'perChannelMinute' : undefined
+  }
+
+  #wordsFor(reason: keyof AdmissionOptions, seconds: number): string {
+    const again = `Please try again in ${Math.max(1, seconds)} s.`
+    switch (reason) {
+      case 'waitingPerSpeaker':
+        return `I am still busy with ${this.#limits.waitingPerSpeaker} messages of yours, and did not take this one. Please wait for an answer first.`
+      case 'waitingPerChannel':
+        return 'Too many messages wait for an answer in this channel, so I did not take this one. Please try again later.'
+      case 'perSpeakerMinute':
+        return `You write faster than I may answer you, so I did not take this message. ${again}`
+      case 'perChannelMinute':
+        return `This channel has had as many answers as it may have in a minute, so I did not take this message. ${again}`
+    }
+  }
+
+  #tally(key: string, now: number): Tally {
+    const known = this.#tallies.get(key)
+    known?.forget(now)
+    if (known !== undefined) return known
+    if (this.#tallies.size >= KNOWN) this.#sweep(now)
+    const fresh = new Tally()
+    this.#tallies.set(key, fresh)
+    return fresh
+  }
+
+  #sweep(now: number): void {
+    for (const [key, tally] of this.#tallies) {
+      tally.forget(now)
+      if (tally.idle) this.#tallies.delete(key)
+    }
+  }
+}
+
+function whole(option: string, value: number): number {
+  if (Number.isInteger(value) && value >= 1) return value
+  throw new SandboxPluginError('options_invalid', `admission.${option}: must be a whole number, 1 or more.`)
+}
