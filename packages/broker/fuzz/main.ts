@@ -1,10 +1,12 @@
+import { spawn } from 'node:child_process'
 import { parseArgs } from 'node:util'
 import { Random } from './random.ts'
 import type { FuzzTarget } from './target.ts'
 import { targets } from './targets/index.ts'
 
-const USAGE = `usage: fuzz/main.ts [TARGET...] [--seconds N] [--seed S] [--cases N]
+const USAGE = `usage: fuzz/main.ts [TARGET...] [--seconds N] [--workers N] [--seed S] [--cases N]
   without TARGET: all, one after another; --seconds: for each, default 20
+  --workers: so many at a time, each in a process of its own, default 1
   --seed and --cases: as a failure prints them, to run that case again
 ${targets.map(({ name, about }) => `  ${name.padEnd(10)} ${about}`).join('\n')}`
 
@@ -50,22 +52,68 @@ function whole(text: string | undefined, otherwise: number): number {
   process.exit(2)
 }
 
+/** Runs a target in a process of its own, and prints what it said when it has ended. */
+function apart(name: string, { seed, seconds }: Bounds): Promise<boolean> {
+  const [main = ''] = process.argv.slice(1)
+  const args = [...process.execArgv, main, name, '--seconds', `${seconds}`, '--seed', `${seed}`]
+  return new Promise((resolve) => {
+    const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+    let said = ''
+    for (const output of [child.stdout, child.stderr]) output.on('data', (chunk) => (said += chunk))
+    child.on('error', (error) => (said += `${name}: ${error.message}\n`))
+    child.on('close', (code) => {
+      process.stdout.write(said)
+      resolve(code === 0)
+    })
+  })
+}
+
+/** So many at a time, in order; how many did not hold. */
+async function inProcesses(names: readonly string[], workers: number, bounds: Bounds): Promise<number> {
+  const left = [...names]
+  let failed = 0
+  const work = async () => {
+    for (let name = left.shift(); name !== undefined; name = left.shift()) {
+      if (!(await apart(name, bounds))) failed += 1
+    }
+  }
+  await Promise.all(Array.from({ length: workers }, work))
+  return failed
+}
+
+async function oneAfterAnother(chosen: readonly FuzzTarget[], bounds: Bounds): Promise<number> {
+  let failed = 0
+  for (const target of chosen) if (!(await fuzz(target, bounds))) failed += 1
+  return failed
+}
+
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { seconds: { type: 'string' }, seed: { type: 'string' }, cases: { type: 'string' } },
+  options: {
+    seconds: { type: 'string' },
+    workers: { type: 'string' },
+    seed: { type: 'string' },
+    cases: { type: 'string' },
+  },
 })
-const chosen = positionals.map((name) => targets.find((target) => target.name === name))
+const chosen = positionals.flatMap((name) => targets.find((target) => target.name === name) ?? [])
+if (chosen.length < positionals.length) {
+  console.error(USAGE)
+  process.exit(2)
+}
 const bounds: Bounds = {
   seed: whole(values.seed, Math.floor(Math.random() * 2 ** 31)),
   seconds: whole(values.seconds, 20),
   cases: whole(values.cases, Number.MAX_SAFE_INTEGER),
 }
-let failed = 0
-for (const target of chosen.length === 0 ? targets : chosen) {
-  if (target === undefined) {
-    console.error(USAGE)
-    process.exit(2)
-  }
-  if (!(await fuzz(target, bounds))) failed += 1
-}
+const workers = whole(values.workers, 1)
+const run = chosen.length === 0 ? targets : chosen
+const failed =
+  workers > 1
+    ? await inProcesses(
+        run.map(({ name }) => name),
+        workers,
+        bounds,
+      )
+    : await oneAfterAnother(run, bounds)
 process.exitCode = failed === 0 ? 0 : 1

@@ -7,6 +7,7 @@ import { framing } from './framing.ts'
 import { head } from './head.ts'
 import { json } from './json.ts'
 import { jsonScan } from './json-scan.ts'
+import { large } from './large.ts'
 import { schema } from './schema.ts'
 import { chatTables, responsesTables } from './tables.ts'
 
@@ -22,5 +23,6 @@ export const targets: readonly FuzzTarget[] = [
   eventScan,
   byteScan,
   jsonScan,
+  large,
   schema,
 ]
