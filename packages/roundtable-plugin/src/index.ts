@@ -18,8 +18,8 @@ export {
   type SandboxCommands,
   sandboxCommands,
 } from './commands/sandbox-commands.ts'
-export { SandboxRuntime } from './defaults.ts'
-export { SandboxPluginError, type SandboxPluginErrorCode } from './errors.ts'
+export { PiSandboxRuntime, SandboxRuntime } from './defaults.ts'
+export { AgentRunError, SandboxPluginError, type SandboxPluginErrorCode } from './errors.ts'
 export type {
   AttachmentRef,
   BackgroundTurn,
@@ -45,6 +45,14 @@ export type {
   TurnAdmission,
 } from './host-contract.ts'
 export type { DriverInstall, SandboxOptions, SandboxRuntimeOptions } from './options.ts'
+export type { PiSandboxRuntimeOptions } from './pi-options.ts'
 export { SANDBOX, type SandboxService, sandbox } from './plugin.ts'
+export type { PiFailureCategory, PiTurnFailed } from './runtime/pi-failure.ts'
+export type { PiProfile } from './runtime/pi-policy.ts'
+export type { EffortJudge, MemoryBlock } from './runtime/pi-ports.ts'
+export type { PiProgressUpdate } from './runtime/pi-progress.ts'
+export type { PiStatus, PiTurnReply } from './runtime/pi-runtime.ts'
+export type { PiAnswer, PiReplyFileData } from './runtime/pi-turn.ts'
+export type { PiAttachment, PiTurnRequest } from './runtime/pi-turn-input.ts'
 export type { TurnReply } from './runtime/sealed-runtime.ts'
 export type { FailureCategory, TurnEvent, TurnState } from './runtime/turn-state.ts'

@@ -1,3 +1,7 @@
+export { openPiLayout, type PiLayout, type PiLayoutOptions } from './pi-layout.ts'
+export { type PiOffer, type PiPolicy, type PiPolicyOptions, resolvePiPolicy } from './pi-policy.ts'
+export type { PiBoundTurn, PiBrokerPort, PiDeskTurn, PiRuntimePorts } from './pi-ports.ts'
+export { PiRuntime } from './pi-runtime.ts'
 export {
   resolveTurnPolicy,
   type TurnPolicy,

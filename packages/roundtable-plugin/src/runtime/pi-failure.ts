@@ -1,0 +1,90 @@
+import type { PiOutcome } from '@sandbox/protocol'
+import { AgentRunError, SandboxPluginError } from '../errors.ts'
+import { failureWords } from './failure-words.ts'
+import type { SeatStep } from './pi-seat.ts'
+import type { TurnEnding } from './turn-ending.ts'
+import {
+  describe,
+  type FailureEvidence,
+  failureOfCalls,
+  PostureRefused,
+  type TurnFailure,
+  WorkerEnded,
+} from './turn-failure.ts'
+import type { FailureCategory } from './turn-state.ts'
+import { WorkspaceFull } from './workspace-guard.ts'
+
+/** Why a Pi turn has no answer: as for a sealed one, or it was not admitted (`busy`, `input`). */
+export type PiFailureCategory = FailureCategory | 'busy' | 'input'
+
+/** The part of a Pi turn that was at work. */
+export type PiStep = SeatStep | 'wait' | 'memory' | 'attachments' | 'bind' | 'deliver'
+
+/** What a Pi turn knew when it failed. */
+export interface PiEvidence extends Omit<FailureEvidence, 'step'> {
+  readonly step: PiStep
+  readonly ending: TurnEnding
+}
+
+/** A step rejected. */
+export function piFailureOfError(error: unknown, { step, ending, trouble }: PiEvidence): TurnFailure {
+  if (ending.cause === 'timeout') return { category: 'timeout', cause: `deadline passed in step ${step}` }
+  if (ending.cause === 'stopped') return { category: 'stopped', cause: `stopped in step ${step}` }
+  if (error instanceof WorkspaceFull) return { category: 'workspace', cause: error.message }
+  const cause = `${step}: ${describe(error)}`
+  if (codeOf(error) === 'stopped') return { category: 'stopped', cause }
+  if (step === 'memory') return { category: 'host', cause }
+  if (step === 'broker') return { category: 'broker', cause }
+  const ours = step !== 'deliver' || (error instanceof WorkerEnded && error.reason !== 'exited')
+  if (ours) return { category: 'container', cause, ...detailOf(error) }
+  return failureOfCalls(trouble, cause) ?? { category: 'worker', cause }
+}
+
+/** The worker says that it has no answer. Of what it says only the code counts, and only where our clock agrees. */
+export function piFailureOfOutcome(
+  outcome: Extract<PiOutcome, { ok: false }>,
+  { trouble }: PiEvidence,
+  late: boolean,
+): TurnFailure {
+  const detail = { detail: outcome.error }
+  const cause = `worker code ${outcome.code}`
+  if (outcome.code === 'deadline' && late) return { category: 'timeout', cause, ...detail }
+  return { ...(failureOfCalls(trouble, cause) ?? { category: 'worker', cause }), ...detail }
+}
+
+/** A turn without an answer, as the caller gets it: words for the chat, and the same as an error. */
+export interface PiTurnFailed {
+  readonly ok: false
+  /** For the chat: the host's own words. */
+  readonly text: string
+  readonly category: PiFailureCategory
+  /** Its message is `text`; its cause says what happened, scrubbed, for the operator. */
+  readonly error: AgentRunError
+}
+
+/** The reply for a turn that failed. `cause` must be scrubbed. */
+export function failedTurn(failure: TurnFailure, cause: string, keyContact: string): PiTurnFailed {
+  return failed(failure.category, failureWords(failure.category, keyContact, failure.trouble), cause)
+}
+
+/** The reply for a turn that was not admitted. */
+export function refusedTurn(category: 'busy' | 'input' | 'stopped', problem: unknown): PiTurnFailed {
+  const cause = describe(problem)
+  if (category === 'busy')
+    return failed(category, 'Channel is busy. Please wait until I have answered.', cause)
+  if (category === 'stopped') return failed(category, failureWords('stopped', ''), cause)
+  return failed(category, `I cannot take this message: ${cause}.`, cause)
+}
+
+function failed(category: PiFailureCategory, text: string, cause: string): PiTurnFailed {
+  const error = new AgentRunError(text, { cause: new SandboxPluginError('turn_failed', cause) })
+  return { ok: false, text, category, error }
+}
+
+function codeOf(error: unknown): unknown {
+  return (error as { code?: unknown } | null)?.code
+}
+
+function detailOf(error: unknown): { detail?: string } {
+  return error instanceof PostureRefused ? { detail: error.differences.join(' ') } : {}
+}

@@ -1,0 +1,57 @@
+import type { PiSandboxRuntimeOptions } from '../pi-options.ts'
+import { checkNames, LIMITS, names } from './option-names.ts'
+import type { PiProfile } from './pi-policy.ts'
+
+const RUNTIME = names<keyof PiSandboxRuntimeOptions>({
+  partyDir: 1,
+  image: 1,
+  content: 1,
+  profiles: 1,
+  model: 1,
+  prompt: 1,
+  timeZone: 1,
+  turnTimeoutMs: 1,
+  startTimeoutMs: 1,
+  workspaceBytes: 1,
+  keyContact: 1,
+  oauthToken: 1,
+  upstream: 1,
+  allowHttp: 1,
+  authSlot: 1,
+  tools: 1,
+  mcp: 1,
+  compaction: 1,
+  maxCalls: 1,
+  maxParallelCalls: 1,
+  maxQueuedCalls: 1,
+  maxOutputTokens: 1,
+  idleMs: 1,
+  betas: 1,
+  allowFields: 1,
+  setFields: 1,
+  judge: 1,
+  memory: 1,
+  uid: 1,
+  gid: 1,
+  driver: 1,
+  engineSocket: 1,
+  limits: 1,
+  onCall: 1,
+  onCompaction: 1,
+  onTurn: 1,
+  logger: 1,
+})
+
+const PROFILE = names<keyof PiProfile>({ model: 1, prompt: 1, mcp: 1, tools: 1 })
+
+/**
+ * Refuses options of the Pi runtime that nobody reads.
+ * @throws SandboxPluginError `options_invalid`, with the name that was probably meant
+ */
+export function checkPiOptionNames(options: PiSandboxRuntimeOptions): void {
+  checkNames('', options, RUNTIME)
+  checkNames('limits.', options.limits, LIMITS)
+  for (const [name, profile] of Object.entries(options.profiles ?? {})) {
+    checkNames(`profiles.${name}.`, profile, PROFILE)
+  }
+}
