@@ -1,4 +1,4 @@
-import { realClock, type RuntimeClock } from './clock.ts'
+import { type RuntimeClock, realClock } from './clock.ts'
 
 /** What ended a turn: `over` is the normal end. */
 export type TurnEndCause = 'timeout' | 'stopped' | 'over'

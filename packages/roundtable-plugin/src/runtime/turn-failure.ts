@@ -47,7 +47,10 @@ export function failureOfOutcome(outcome: SealedOutcome, { ending, trouble }: Fa
 }
 
 /** What the model calls of a turn say about its failure; `undefined` when they have no part in it. */
-export function failureOfCalls({ credential, upstream }: CallTrouble, cause: string): TurnFailure | undefined {
+export function failureOfCalls(
+  { credential, upstream }: CallTrouble,
+  cause: string,
+): TurnFailure | undefined {
   if (credential !== undefined) {
     return { category: 'credential', trouble: credential, cause: `credential ${credential}; ${cause}` }
   }
