@@ -1,5 +1,12 @@
 export { BodyBudget } from './engine/call/body-budget.ts'
-export type { CallEvent, CallReason, CallRoute, CallUsage, WorkerReason } from './engine/call/call-event.ts'
+export type {
+  CallEvent,
+  CallReason,
+  CallRoute,
+  CallUsage,
+  ReceiptCall,
+  WorkerReason,
+} from './engine/call/call-event.ts'
 export type { CallCredit, CreditAnswer, CreditCall } from './engine/call/credit.ts'
 export { OwnedIds, type OwnedIdsOptions } from './engine/call/owned-ids.ts'
 export { BrokerError, type BrokerErrorCode } from './engine/errors.ts'

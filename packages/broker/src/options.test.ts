@@ -141,6 +141,7 @@ describe('the rest', () => {
     ['streamUsage', 1],
     ['ownedIds', {}],
     ['credit', { reserve: 1 }],
+    ['onReceipt', {}],
     ['authSlot', { kind: 'cookie' }],
     ['authSlot', { kind: 'header', name: 'a b' }],
     ['authSlot', { kind: 'header', name: 'Host' }],

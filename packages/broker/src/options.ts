@@ -1,7 +1,12 @@
-import { type AuthSlot, type CredentialGetter, snapshotScope } from '@sandbox/credential-scope'
+import {
+  type AuthSlot,
+  type CredentialGetter,
+  type CredentialReceipt,
+  snapshotScope,
+} from '@sandbox/credential-scope'
 import { limits, ROUTE_NAME, type ToolSpec } from '@sandbox/protocol'
 import { BodyBudget } from './engine/call/body-budget.ts'
-import type { CallEvent } from './engine/call/call-event.ts'
+import type { CallEvent, ReceiptCall, ReceiptSink } from './engine/call/call-event.ts'
 import type { CallCredit } from './engine/call/credit.ts'
 import { OwnedIds } from './engine/call/owned-ids.ts'
 import { BrokerError } from './engine/errors.ts'
@@ -102,6 +107,11 @@ export interface BrokerOptions {
   ownedIds?: OwnedIds
   /** The host's accounts: a call for which they have no credit is answered 402. Omitted = every call may be made. */
   credit?: CallCredit
+  /**
+   * Called once per credential that was asked for, given or not: an audit trail that tells the rule and the source.
+   * A throw is swallowed.
+   */
+  onReceipt?(receipt: CredentialReceipt, call: ReceiptCall): void
   /** Called once per call when it has ended. A throw is swallowed. */
   onCall?(event: CallEvent): void
 }
@@ -128,6 +138,7 @@ export interface ResolvedOptions {
   readonly bodyBudget: BodyBudget | undefined
   readonly ownedIds: OwnedIds | undefined
   readonly credit: CallCredit | undefined
+  readonly onReceipt: ReceiptSink | undefined
   readonly onCall: ((event: CallEvent) => void) | undefined
 }
 
@@ -157,10 +168,22 @@ const OWN_FIELDS = [
  */
 export function resolveOptions(options: BrokerOptions): ResolvedOptions {
   if (typeof options !== 'object' || options === null) throw invalid('options', 'must be an object')
-  const { apiKey, onCall, bodyBudget, ownedIds, credit, upstream: picker, allowFields = [] } = options
+  const {
+    apiKey,
+    onCall,
+    onReceipt,
+    bodyBudget,
+    ownedIds,
+    credit,
+    upstream: picker,
+    allowFields = [],
+  } = options
   const allowHttp = options.allowHttp === true
   if (typeof apiKey !== 'function') throw invalid('apiKey', 'must be a function of the scope')
   if (onCall !== undefined && typeof onCall !== 'function') throw invalid('onCall', 'must be a function')
+  if (onReceipt !== undefined && typeof onReceipt !== 'function') {
+    throw invalid('onReceipt', 'must be a function')
+  }
   if (bodyBudget !== undefined && !(bodyBudget instanceof BodyBudget)) {
     throw invalid('bodyBudget', 'must be made by new BodyBudget({ bytes })')
   }
@@ -193,6 +216,8 @@ export function resolveOptions(options: BrokerOptions): ResolvedOptions {
     bodyBudget,
     ownedIds,
     credit,
+    onReceipt:
+      onReceipt === undefined ? undefined : (receipt, call) => onReceipt.call(options, receipt, call),
     onCall: onCall === undefined ? undefined : (event) => onCall.call(options, event),
   }
 }

@@ -144,6 +144,7 @@ class OpenBroker implements SealedBroker {
       bodyMs: times.bodyMs,
       cheap: new TokenBucket(CHEAP_CALLS),
       ...(options.credit === undefined ? {} : { credit: options.credit }),
+      ...(options.onReceipt === undefined ? {} : { onReceipt: options.onReceipt }),
       ...(options.onCall === undefined ? {} : { onCall: options.onCall }),
     }
     this.#handler = (request) => handleCall(engine, request)
@@ -180,7 +181,7 @@ class OpenBroker implements SealedBroker {
     const turn = this.#turn
     if (turn === undefined)
       throw new BrokerError('turn_invalid', 'Bind the turn before asking for its MCP tools.')
-    const { mcp: servers, onCall } = this.#options
+    const { mcp: servers, onCall, onReceipt } = this.#options
     return await listMcp({
       servers,
       links: this.#links,
@@ -191,6 +192,7 @@ class OpenBroker implements SealedBroker {
         bytes: this.toolSpecs.reduce((left, spec) => left - specBytes(spec), limits.TOOL_SPECS_BYTES),
         tools: limits.MODEL_TOOLS - OWN_TOOLS - this.toolSpecs.length,
       },
+      ...(onReceipt === undefined ? {} : { onReceipt }),
       ...(onCall === undefined ? {} : { onCall }),
     })
   }

@@ -33,7 +33,7 @@ export {
   word,
 } from './body-table/table-parts.ts'
 export { BodyBudget, type BodyLease, type BodyShare, sharedBodyBudget } from './call/body-budget.ts'
-export type { CallEvent, CallReason, CallUsage } from './call/call-event.ts'
+export type { CallEvent, CallReason, CallUsage, ReceiptCall, ReceiptSink } from './call/call-event.ts'
 export { CallRecord } from './call/call-record.ts'
 export { type CallSignal, type CallSignalSources, linkCallSignal, raceSignal } from './call/call-signal.ts'
 export { spendCredential } from './call/credential.ts'

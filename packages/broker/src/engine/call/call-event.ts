@@ -1,4 +1,4 @@
-import type { SandboxCredentialScope } from '@sandbox/credential-scope'
+import type { CredentialReceipt, SandboxCredentialScope } from '@sandbox/credential-scope'
 
 /** Why a call ended as it did. For the host only: the guest sees a shorter list of codes. */
 export type CallReason =
@@ -98,7 +98,20 @@ export interface CallEvent {
   readonly problem?: string
   /** Which credential was used, as a fingerprint that means nothing outside this process. */
   readonly fingerprint?: string
+  /** Of the receipt of the last credential that was asked for; see {@link ReceiptSink}. */
+  readonly receiptId?: string
   readonly usage?: CallUsage
   /** Of `credit_spent`: when there will be credit again, in milliseconds since 1970. */
   readonly resetsAtMs?: number
 }
+
+/** Which call asked for a credential. */
+export interface ReceiptCall {
+  /** Unique within the process. The call's event names the last of its receipts. */
+  readonly receiptId: string
+  /** As in the call's event. */
+  readonly callId: string
+}
+
+/** Gets one receipt per credential that was asked for, given or not: by which rule, and from where. */
+export type ReceiptSink = (receipt: CredentialReceipt, call: ReceiptCall) => void

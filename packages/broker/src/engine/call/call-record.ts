@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { SandboxCredentialScope } from '@sandbox/credential-scope'
-import type { CallEvent, CallReason, CallRoute, CallUsage } from './call-event.ts'
+import type { CallEvent, CallReason, CallRoute, CallUsage, ReceiptSink } from './call-event.ts'
 import type { CallCredit, CreditAnswer } from './credit.ts'
 
 /** The turn of a call, as far as its event needs it. */
@@ -22,6 +22,9 @@ export class CallRecord {
   droppedFields: readonly string[] = []
   problem: string | undefined
   fingerprint: string | undefined
+  /** Where receipts go, and the id of the last one. */
+  onReceipt: ReceiptSink | undefined
+  receiptId: string | undefined
   usage: CallUsage | undefined
   /** The host's accounts, and what they said about this call. */
   credit: CallCredit | undefined
@@ -57,6 +60,7 @@ export class CallRecord {
       droppedFields,
       ...(problem === undefined ? {} : { problem }),
       ...(fingerprint === undefined ? {} : { fingerprint }),
+      ...(this.receiptId === undefined ? {} : { receiptId: this.receiptId }),
       ...(usage === undefined ? {} : { usage }),
       ...(this.resetsAtMs === undefined ? {} : { resetsAtMs: this.resetsAtMs }),
     }

@@ -2,7 +2,7 @@ import { TURN_NONCE_HEADER } from '@sandbox/protocol'
 import { largeCarriesSecret } from '../reflection/scan-json.ts'
 import type { Turn, TurnBinding } from '../turn/turn-binding.ts'
 import type { BodyLease, BodyShare } from './body-budget.ts'
-import type { CallEvent, CallReason } from './call-event.ts'
+import type { CallEvent, CallReason, ReceiptSink } from './call-event.ts'
 import { CallRecord } from './call-record.ts'
 import { type CallSignal, type CallSignalSources, linkCallSignal } from './call-signal.ts'
 import type { LeaveSlot } from './call-slots.ts'
@@ -38,6 +38,8 @@ export interface CallEngine {
   readonly cheap?: TokenBucket
   /** The host's accounts. Omitted = every call may be made. */
   readonly credit?: CallCredit
+  /** Gets the receipts of credentials. A throw is swallowed. */
+  readonly onReceipt?: ReceiptSink
   /** Called once per call when it has ended. A throw is swallowed. */
   onCall?(event: CallEvent): void
 }
@@ -83,6 +85,7 @@ export async function handleCall(engine: CallEngine, request: BrokerRequest): Pr
     const turn = engine.turns.admit(head.headers.get(TURN_NONCE_HEADER))
     record.turn = turn
     record.credit = engine.credit
+    record.onReceipt = engine.onReceipt
     turn.checkOpen(route.kind)
     const { signal } = hold(held, {
       turn: turn.signal,

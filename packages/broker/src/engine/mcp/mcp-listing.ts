@@ -1,5 +1,5 @@
 import type { McpSpec, ToolSpec } from '@sandbox/protocol'
-import type { CallEvent, CallReason } from '../call/call-event.ts'
+import type { CallEvent, CallReason, ReceiptSink } from '../call/call-event.ts'
 import { CallRecord } from '../call/call-record.ts'
 import { linkCallSignal } from '../call/call-signal.ts'
 import { CallRefusal } from '../call/refusal.ts'
@@ -21,6 +21,7 @@ export interface McpListing {
   readonly limitMs: number
   /** What a turn has left for the tools of servers: this many, of so many bytes as JSON. */
   readonly room: { readonly bytes: number; readonly tools: number }
+  readonly onReceipt?: ReceiptSink
   onCall?(event: CallEvent): void
 }
 
@@ -54,11 +55,15 @@ interface Asked {
   readonly reason: CallReason
 }
 
-async function ask(server: McpServer, { links, turn, signal: guest, limitMs }: McpListing): Promise<Asked> {
+async function ask(
+  server: McpServer,
+  { links, turn, signal: guest, limitMs, onReceipt }: McpListing,
+): Promise<Asked> {
   const record = new CallRecord()
   record.route = 'mcp'
   record.name = server.name
   record.turn = turn
+  record.onReceipt = onReceipt
   const { signal, refusal, detach } = linkCallSignal({ turn: turn.signal, guest, limitMs })
   try {
     const secret = await mcpSecret(server, { turn, signal, record })
