@@ -171,13 +171,18 @@ describe('PC-05 to PC-08 a call', () => {
       asked.push(scope)
       return token
     }
-    await using run = await openRun({ grant: () => [granted(server, { token: getter })] })
+    const receipts: string[] = []
+    const onReceipt: PrecheckOptions['onReceipt'] = ({ outcome }, { callId }) => {
+      receipts.push(`${outcome} ${callId}`)
+    }
+    await using run = await openRun({ grant: () => [granted(server, { token: getter })], onReceipt })
     expect((await run.call()).status).toBe(200)
     answer = toolText(JSON.stringify({ deep: JSON.stringify([token]) }))
     const stopped = await run.call()
     expect([stopped.status, findSecret(stopped.text, token)]).toEqual([502, []])
     expect(asked).toEqual(Array(2).fill({ ...CONTEXT, server: 'My-Notes' }))
     expect(run.events.map(({ reason }) => reason)).toEqual(['ok', 'reflection'])
+    expect(receipts).toEqual(run.events.map(({ callId }) => `ok ${callId}`))
   })
 
   test('T36 a run without credit calls nothing', async () => {

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
+import type { CredentialReceipt } from '@sandbox/credential-scope'
 import { limits, type PrecheckOutcome, SEALED_PLACEHOLDER } from '@sandbox/protocol'
 import { sharedBodyBudget } from '../engine/call/body-budget.ts'
-import type { CallEvent } from '../engine/call/call-event.ts'
+import type { CallEvent, ReceiptCall } from '../engine/call/call-event.ts'
 import type { CallCredit } from '../engine/call/credit.ts'
 import type { BrokerHandler } from '../engine/call/exchange.ts'
 import { type CallEngine, handleCall } from '../engine/call/handle-call.ts'
@@ -34,6 +35,8 @@ export interface PrecheckOptions {
   readonly maxCalls?: number
   /** As `BrokerOptions.credit`. Omitted = every call may be made. */
   readonly credit?: CallCredit
+  /** As `BrokerOptions.onReceipt`. */
+  onReceipt?(receipt: CredentialReceipt, call: ReceiptCall): void
   /** Called once per request when it has ended. A throw is swallowed. */
   onCall?(event: CallEvent): void
 }
@@ -77,15 +80,21 @@ export async function precheckBroker(options: PrecheckOptions): Promise<Precheck
   const run = turns.bind({ turnId: randomUUID(), context, signal })
   try {
     const servers = await grantedServers({ grant, scope: run.scope, approved, signal })
-    const { onCall } = options
-    const told = onCall && { onCall: (event: CallEvent) => onCall.call(options, event) }
+    const { onCall, onReceipt } = options
+    const told: Told = {
+      ...(onCall && { onCall: (event) => onCall.call(options, event) }),
+      ...(onReceipt && { onReceipt: (receipt, call) => onReceipt.call(options, receipt, call) }),
+    }
     const { credit } = options
-    return new RunBroker({ turns, run, servers, maxCalls, ...(credit && { credit }), ...told })
+    return new RunBroker({ turns, run, servers, maxCalls, ...(credit && { credit }), told })
   } catch (error) {
     run.release()
     throw error
   }
 }
+
+/** Whom the host wants to hear. */
+type Told = Pick<CallEngine, 'onCall' | 'onReceipt'>
 
 class RunBroker implements PrecheckBroker {
   readonly desk: OpenDesk<PrecheckRun, PrecheckOutcome>
@@ -101,10 +110,9 @@ class RunBroker implements PrecheckBroker {
     readonly servers: readonly McpServer[]
     readonly maxCalls: number
     readonly credit?: CallCredit
-    readonly onCall?: (event: CallEvent) => void
+    readonly told: Told
   }) {
-    const { turns, run, servers, maxCalls, credit, onCall } = parts
-    const told = onCall && { onCall }
+    const { turns, run, servers, maxCalls, credit, told } = parts
     this.servers = servers.map(({ name, tools }) => ({ server: name, tools: [...tools] }))
     this.#run = run
     this.desk = new OpenDesk({
