@@ -2,6 +2,7 @@ import {
   type AdmittedCall,
   CallRefusal,
   type CallRoute,
+  jsonBytes,
   type McpLinks,
   type McpServer,
   type McpUse,
@@ -54,9 +55,22 @@ async function answerMcp(server: McpServer, links: McpLinks, call: AdmittedCall)
       return { jsonrpc: '2.0', id: asked(id), result: await listed(server, links, call) }
     case 'tools/call':
       return { ...(await called(server, links, { call, params })), id: asked(id) }
+    case 'server/discover':
+      return unknownMethod(asked(id))
     default:
       throw new CallRefusal('mcp_refused')
   }
+}
+
+/** T47: the question of the newer era. A client that hears this goes on with the handshake. */
+function unknownMethod(id: string | number): PassedAnswer {
+  const error = { code: -32_601, message: 'Method not found' }
+  return new PassedAnswer({
+    status: 404,
+    headers: { 'content-type': 'application/json' },
+    body: jsonBytes({ jsonrpc: '2.0', id, error }),
+    reason: 'mcp_refused',
+  })
 }
 
 /** PB-14 and PB-15: what is asked, and how it is called. Everything else of a message is dropped. */
