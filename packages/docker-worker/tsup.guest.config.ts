@@ -50,7 +50,10 @@ export default defineConfig([
     // esbuild alone: a second pass by rollup costs a minute and saves nothing.
     treeshake: false,
     define: { 'import.meta.url': '__bundleUrl' },
-    banner: { js: "const __bundleUrl = require('node:url').pathToFileURL(__filename).href;" },
+    // An account without an entry in the user database has no home, and the agent asks for one when it is loaded.
+    banner: {
+      js: "const __bundleUrl = require('node:url').pathToFileURL(__filename).href; process.env.HOME ??= require('node:os').tmpdir();",
+    },
     esbuildPlugins: [
       absentParts,
       licenceTexts((text) => {
