@@ -272,6 +272,23 @@ describe('JsonReader', () => {
     }
   })
 
+  it('issue 4: a name or a number that would be worked on for long is refused, and not read to its end', () => {
+    const name = (size: number) => `{"${'x'.repeat(size)}":1}`
+    expect(problem(name(65_535))).toBeUndefined()
+    expect(problem(name(65_536))).toBe('a name is too long')
+    expect(problem(`{"${'\\u0061'.repeat(11_000)}":1}`)).toBe('a name is too long')
+    const digits = (count: number) => '1'.repeat(count)
+    for (const text of [digits(65_536), `-${digits(65_536)}.${digits(65_536)}e+${digits(65_536)}`]) {
+      expect(problem(text)).toBeUndefined()
+    }
+    for (const text of [digits(65_537), `[0.${digits(65_537)}]`, `1e${digits(65_537)}`]) {
+      expect(problem(text)).toBe('a number is too long')
+    }
+    // What follows was not looked at.
+    expect(problem(`${name(1 << 20).slice(0, -4)}`)).toBe('a name is too long')
+    expect(problem(`${digits(1 << 20)}x`)).toBe('a number is too long')
+  })
+
   it('T22 characters that are cut by a piece are whole', () => {
     const bytes = utf8(`["${'日本😀é'.repeat(50)}"]`)
     for (let allowance = 1; allowance < 20; allowance++) expect(read(bytes, allowance)).toEqual(read(bytes))

@@ -28,6 +28,9 @@ export const token = {
 /** One of {@link token}. */
 export type Token = (typeof token)[keyof typeof token]
 
+/** Longest name, in bytes: each is decoded in one go. */
+const NAME_BYTES = 64 * 1024
+
 /** What may come next. */
 const expect = {
   value: 0,
@@ -44,9 +47,9 @@ type Expect = (typeof expect)[keyof typeof expect]
 
 /**
  * Reads one JSON text (RFC 8259) piece by piece, by offsets: nothing is built but the names of fields. Stricter
- * than `JSON.parse` in three points: a name may stand once per object, nesting ends at 64 levels, and at most
- * 65,536 names are open at a time. Invalid UTF-8 and a byte order mark are refused. Every refusal is a
- * {@link JsonProblem}, thrown.
+ * than `JSON.parse` in five points: a name may stand once per object and has at most 64 KiB, a number has at most
+ * 192 KiB, nesting ends at 64 levels, and at most 65,536 names are open at a time. Invalid UTF-8 and a byte order mark
+ * are refused. Every refusal is a {@link JsonProblem}, thrown.
  */
 export class JsonReader {
   readonly bytes: Buffer
@@ -199,6 +202,7 @@ export class JsonReader {
   #string(): Token {
     const at = this.#runs.read(this.#at, this.#until)
     this.#at = at
+    if (this.#isName && at - this.start > NAME_BYTES) throw this.#problem('a name is too long')
     if (at >= this.#until) {
       if (this.#until < this.bytes.length) return token.more
       throw this.#problem('a string has no end')
