@@ -44,6 +44,9 @@ export interface ResolvedDockerOptions {
 
 /** Checks the options and fills in the defaults. Throws `options_invalid` naming the field. */
 export function resolveDockerOptions(options: DockerDriverOptions): ResolvedDockerOptions {
+  checkedObject('options', options)
+  if (options.limits !== undefined) checkedObject('limits', options.limits)
+  checkedFunction('scrub', options.scrub)
   return {
     image: checkedImage('image', options.image),
     guest: checkedGuest(options.guest),
@@ -57,7 +60,8 @@ export function resolveDockerOptions(options: DockerDriverOptions): ResolvedDock
   }
 }
 
-function checkedGuest(guest: WorkerGuest = 'sealed'): WorkerGuest {
+/** Checks which guest is wanted. */
+export function checkedGuest(guest: WorkerGuest = 'sealed'): WorkerGuest {
   if (guest !== 'sealed' && guest !== 'pi') invalid('guest', 'has to be "sealed" or "pi"')
   return guest
 }
@@ -81,6 +85,27 @@ export function limitsFor(runtime: WorkerRuntime | undefined, limits: WorkerLimi
   return resolveLimits(limits, runtime === 'runsc' ? GVISOR_PIDS : undefined)
 }
 
+/** Checks what holds other fields: anything else would silently be taken for its defaults. */
+export function checkedObject(field: string, value: unknown): void {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    invalid(field, 'has to be an object')
+  }
+}
+
+/** Checks a callback, which may be left out. */
+export function checkedFunction(field: string, value: unknown): void {
+  if (value !== undefined && typeof value !== 'function') invalid(field, 'has to be a function')
+}
+
+/** Checks the path of a program or a directory that may be a link, and may be left out. */
+export function checkedProgram(field: string, path: string | undefined): void {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: refusing them is the purpose
+  const plain = typeof path === 'string' && path !== '' && !/[\u0000-\u001f\u007f]/.test(path)
+  if (path !== undefined && (!plain || Buffer.byteLength(path) > 4096)) {
+    invalid(field, 'has to be a path of at most 4096 bytes without control characters')
+  }
+}
+
 /** Checks an install id. */
 export function checkedInstallId(installId: string): string {
   if (typeof installId !== 'string' || !INSTALL_ID.test(installId)) {
@@ -91,13 +116,15 @@ export function checkedInstallId(installId: string): string {
 
 /** Fills in the limits' defaults. Throws `options_invalid` naming the field. */
 export function resolveLimits(limits: WorkerLimits = {}, leastPids = 8): ResolvedLimits {
+  const { memoryBytes = 512 * MIB, cpus = 1, pids = Math.max(64, leastPids) } = limits
+  const { openFiles = 256, fileBytes = 64 * MIB, tmpBytes = 64 * MIB } = limits
   return {
-    memoryBytes: bounded('limits.memoryBytes', limits.memoryBytes ?? 512 * MIB, 64 * MIB, 2 ** 50),
-    cpus: bounded('limits.cpus', limits.cpus ?? 1, 0.01, 4096, false),
-    pids: bounded('limits.pids', limits.pids ?? Math.max(64, leastPids), leastPids, 1_000_000),
-    openFiles: bounded('limits.openFiles', limits.openFiles ?? 256, 32, 1_000_000),
-    fileBytes: bounded('limits.fileBytes', limits.fileBytes ?? 64 * MIB, MIB, 2 ** 50),
-    tmpBytes: bounded('limits.tmpBytes', limits.tmpBytes ?? 64 * MIB, MIB, 2 ** 50),
+    memoryBytes: bounded('limits.memoryBytes', memoryBytes, 64 * MIB, 2 ** 50),
+    cpus: bounded('limits.cpus', cpus, 0.01, 4096, false),
+    pids: bounded('limits.pids', pids, leastPids, 1_000_000),
+    openFiles: bounded('limits.openFiles', openFiles, 32, 1_000_000),
+    fileBytes: bounded('limits.fileBytes', fileBytes, MIB, 2 ** 50),
+    tmpBytes: bounded('limits.tmpBytes', tmpBytes, MIB, 2 ** 50),
   }
 }
 
@@ -144,7 +171,7 @@ export function checkedPath(code: DriverErrorCode, field: string, path: string):
  * A plain `lstatSync` of a socket makes Node 22 take later links for real paths (its `realpathSync` reads what the last
  * plain stat left), so that a later `import()` finds no dependencies; one with `bigint` does not.
  */
-function checkedNoLink(code: DriverErrorCode, field: string, path: string): string {
+export function checkedNoLink(code: DriverErrorCode, field: string, path: string): string {
   let link = false
   try {
     link = lstatSync(path, { bigint: true, throwIfNoEntry: false })?.isSymbolicLink() ?? false

@@ -3,7 +3,15 @@ import { join } from 'node:path'
 import { SOCKET_NAME } from '@sandbox/protocol'
 import { DriverError, stopIfAborted } from '../errors.ts'
 import type { ProcessDriverOptions } from '../options.ts'
-import { checkedPath, checkedUser } from '../resolve-options.ts'
+import {
+  checkedFunction,
+  checkedGuest,
+  checkedNoLink,
+  checkedObject,
+  checkedPath,
+  checkedProgram,
+  checkedUser,
+} from '../resolve-options.ts'
 import { createBoundedOutput } from './container/bounded-output.ts'
 import type { Driver, Worker, WorkerSpec } from './driver.ts'
 import { guestFile } from './image/guest-bundle.ts'
@@ -18,9 +26,15 @@ import { StartedWorkers } from './started-workers.ts'
  * and reach every network. For trying the product where no engine is, and for tests. Throws `options_invalid`.
  */
 export function createProcessDriver(options: ProcessDriverOptions): Driver {
-  checkedPath('options_invalid', 'runRoot', options.runRoot)
+  checkedObject('options', options)
+  const runRoot = checkedPath('options_invalid', 'runRoot', options.runRoot)
+  checkedNoLink('options_invalid', 'runRoot', runRoot)
+  checkedGuest(options.guest)
+  checkedProgram('runtime', options.runtime)
+  checkedProgram('bundle', options.bundle)
+  checkedFunction('scrub', options.scrub)
   if (options.content !== undefined) checkedPath('options_invalid', 'content', options.content)
-  if (options.user) checkedUser(options.user)
+  if (options.user !== undefined) checkedUser(options.user)
   requireAccount(options)
   return new ProcessDriver(options)
 }

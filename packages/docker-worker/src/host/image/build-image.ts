@@ -1,7 +1,15 @@
 import { Readable } from 'node:stream'
 import { DriverError, stopIfAborted } from '../../errors.ts'
 import type { BuildImageOptions, BuiltImage } from '../../options.ts'
-import { checkedImage, checkedSocket } from '../../resolve-options.ts'
+import {
+  checkedFunction,
+  checkedGuest,
+  checkedImage,
+  checkedObject,
+  checkedPath,
+  checkedProgram,
+  checkedSocket,
+} from '../../resolve-options.ts'
 import { connectEngine, type Engine } from '../container/docker-client.ts'
 import { planOnBase } from './base-image.ts'
 import { guestBundle, requireBundle } from './guest-bundle.ts'
@@ -24,15 +32,22 @@ export const DEFAULT_PI_TAG = 'sandbox-pi-worker:latest'
  * `options_invalid`, `runtime_unsuitable`, `bundle_missing`, `image_missing` for a base, `aborted`, or an engine's.
  */
 export async function buildImage(options: BuildImageOptions = {}): Promise<BuiltImage> {
+  checkedObject('options', options)
   const { onProgress = () => {}, signal, content } = options
-  const pi = options.guest === 'pi'
+  const pi = checkedGuest(options.guest) === 'pi'
+  checkedFunction('onProgress', options.onProgress)
+  checkedProgram('runtime', options.runtime)
+  checkedProgram('bundle', options.bundle)
+  if (content !== undefined) checkedPath('options_invalid', 'content', content)
   if (content !== undefined && !pi) {
     throw new DriverError('options_invalid', 'content is for guest "pi" only.')
   }
   if (options.base !== undefined && pi) {
     throw new DriverError('options_invalid', 'base is for guest "sealed" only.')
   }
-  const tag = withVersion(checkedImage('tag', options.tag ?? (pi ? DEFAULT_PI_TAG : DEFAULT_TAG)))
+  if (options.base !== undefined) checkedImage('base', options.base)
+  const { tag: name = pi ? DEFAULT_PI_TAG : DEFAULT_TAG } = options
+  const tag = withVersion(checkedImage('tag', name))
   const socket = checkedSocket(options.engineSocket)
   stopIfAborted(signal)
   const engine = await connectEngine(socket)

@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { DriverError } from '../../errors.ts'
+import { checkedObject } from '../../resolve-options.ts'
 import type { Driver, Worker, WorkerSpec } from '../driver.ts'
 
 /** What an idle sealed worker costs the machine, its supervisor included: 15 MiB when measured. */
@@ -79,15 +80,16 @@ export interface ResolvedPool {
 export function resolvePool(
   options: Pick<WarmPoolOptions<WorkerPlace>, 'limits' | 'startLimit' | 'refillMs' | 'retryMs'>,
 ): ResolvedPool {
-  const { limits = {} } = options
-  const workers = whole('warm.workers', limits.workers ?? 8, 0, 1_000)
-  const memoryBytes = whole('warm.memoryBytes', limits.memoryBytes ?? 8 * IDLE_WORKER_BYTES, 0, 2 ** 50)
+  const { limits = {}, startLimit = availableParallelism(), refillMs = 500, retryMs = 1_000 } = options
+  checkedObject('warm', limits)
+  const { workers = 8, memoryBytes = 8 * IDLE_WORKER_BYTES, idleMs = 600_000 } = limits
+  const room = whole('warm.memoryBytes', memoryBytes, 0, 2 ** 50) / IDLE_WORKER_BYTES
   return {
-    workers: Math.min(workers, Math.floor(memoryBytes / IDLE_WORKER_BYTES)),
-    idleMs: whole('warm.idleMs', limits.idleMs ?? 600_000, 100, 86_400_000),
-    startLimit: whole('startLimit', options.startLimit ?? availableParallelism(), 1, 1_000),
-    refillMs: whole('refillMs', options.refillMs ?? 500, 0, 60_000),
-    retryMs: whole('retryMs', options.retryMs ?? 1_000, 1, 60_000),
+    workers: Math.min(whole('warm.workers', workers, 0, 1_000), Math.floor(room)),
+    idleMs: whole('warm.idleMs', idleMs, 100, 86_400_000),
+    startLimit: whole('startLimit', startLimit, 1, 1_000),
+    refillMs: whole('refillMs', refillMs, 0, 60_000),
+    retryMs: whole('retryMs', retryMs, 1, 60_000),
   }
 }
 
