@@ -48,8 +48,8 @@ export interface PiHostOptions {
   model(call: ModelCall, index: number): ModelAnswer | Promise<ModelAnswer>
   /** The JSON of an answer on `/tools/` and `/mcp/`. */
   tool?(call: ToolCallSeen): unknown
-  /** Take the directories of an earlier host. */
-  readonly place?: Pick<PiHost, 'runDir' | 'workspace'>
+  /** What becomes of the n-th poll: a broken connection, a status, or as usual. */
+  poll?(index: number): 'break' | number | undefined
 }
 
 /** A small real host for one Pi worker: a desk for many turns and a scripted Messages service, on one Unix socket. */
@@ -97,8 +97,7 @@ function samplePiTurn(changes: Partial<PiTurn> = {}): PiTurn {
 
 /** Listens on a fresh socket. */
 export async function openPiHost(options: PiHostOptions): Promise<PiHost> {
-  const place = options.place ?? makePlace()
-  const host = new ScriptedPiHost(options, place)
+  const host = new ScriptedPiHost(options, makePlace())
   await host.listen()
   return host
 }
@@ -127,15 +126,16 @@ class ScriptedPiHost implements PiHost {
   readonly toolCalls: ToolCallSeen[] = []
   readonly progress: PiProgress[] = []
   readonly #options: PiHostOptions
-  readonly #place: object
+  readonly #place: Disposable
   readonly #server = createServer((request, response) => void this.#serve(request, response))
   #hello = Promise.withResolvers<Record<string, unknown>>()
   #polled = Promise.withResolvers<void>()
   #pending: { turn: PiTurn; acked: boolean; done: (outcome: PiOutcome) => void } | undefined
   #waiter: (() => void) | undefined
   #over = false
+  #polls = 0
 
-  constructor(options: PiHostOptions, place: Pick<PiHost, 'runDir' | 'workspace'>) {
+  constructor(options: PiHostOptions, place: ReturnType<typeof makePlace>) {
     this.#options = options
     this.#place = place
     this.runDir = place.runDir
@@ -179,7 +179,7 @@ class ScriptedPiHost implements PiHost {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#server.closeAllConnections()
     await new Promise((resolve) => this.#server.close(resolve))
-    if (Symbol.dispose in this.#place) (this.#place as Disposable)[Symbol.dispose]()
+    this.#place[Symbol.dispose]()
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -217,6 +217,9 @@ class ScriptedPiHost implements PiHost {
       }
       case '/worker/next': {
         this.#polled.resolve()
+        const fate = this.#options.poll?.(this.#polls++)
+        if (fate === 'break') return void response.socket?.destroy()
+        if (fate !== undefined) return answer(response, fate, { error: { code: 'x', message: 'x' } })
         if (pending === undefined || pending.acked) {
           await new Promise<void>((resolve) => {
             this.#waiter = resolve

@@ -23,7 +23,12 @@ export class PiDesk {
   readonly #desk: HostDesk
 
   constructor(wire: BrokerWire) {
-    this.#desk = new HostDesk(wire, { mode: 'pi', turnBytes: limits.PI_TURN_BYTES })
+    // 409: the host still waits for the result of the turn before. 429: it is asked too often.
+    this.#desk = new HostDesk(wire, {
+      mode: 'pi',
+      turnBytes: limits.PI_TURN_BYTES,
+      askAgain: [408, 409, 429],
+    })
   }
 
   /** The first message; what the host offers to this worker. */

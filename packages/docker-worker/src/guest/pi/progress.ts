@@ -33,7 +33,7 @@ export class ProgressReporter {
   /** The text has grown. What is beyond the longest answer is not reported. */
   add(delta: string): void {
     if (this.#closed || this.#text.length >= limits.REPLY_TEXT_CHARS) return
-    this.#text += delta
+    this.#text += delta.slice(0, limits.REPLY_TEXT_CHARS - this.#text.length)
     this.#timer ??= setTimeout(() => this.#tick(), limits.PI_PROGRESS_MS)
   }
 

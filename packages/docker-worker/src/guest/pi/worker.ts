@@ -113,7 +113,10 @@ class PiWorker {
       return
     }
     const { outcome, settled, fatal } = await this.#run(turn)
-    await taken(desk.result(turnId, outcome))
+    if (!(await taken(desk.result(turnId, outcome))) && outcome.ok) {
+      // The host may have found it unusable, and still waits.
+      await taken(desk.result(turnId, failed('internal', 'The host did not take the outcome.')))
+    }
     if (fatal !== undefined) throw fatal
     if (!settled) throw new GuestError('internal', 'work of the turn could not be ended')
     this.#prepare(planOf(turn))

@@ -19,6 +19,8 @@ const SHORT_POLL_MS = 1_000
 export interface DeskOptions {
   readonly mode: WorkerHello['mode']
   readonly turnBytes: number
+  /** Statuses of `next` that mean: ask again. Default 408, nothing yet. */
+  readonly askAgain?: readonly number[]
 }
 
 /**
@@ -51,15 +53,16 @@ export class HostDesk {
 
   /** Waits for the turn, as long as the host holds the socket; unchecked. `undefined` when there will be none. */
   async next(): Promise<unknown> {
+    const { turnBytes, askAgain = [408] } = this.#options
     for (;;) {
       const startedAt = performance.now()
       const answer = await this.#twice({
         method: 'GET',
         path: WORKER_ROUTES.next,
-        answerBytes: this.#options.turnBytes,
+        answerBytes: turnBytes,
       })
       if (answer.status === 410) return undefined
-      if (answer.status !== 408) return accepted(answer, 'next').body
+      if (!askAgain.includes(answer.status)) return accepted(answer, 'next').body
       if (performance.now() - startedAt < SHORT_POLL_MS) await pause(SHORT_POLL_MS)
     }
   }
