@@ -1,5 +1,19 @@
-import { BodyBudget, BrokerError, type CallEvent, type McpServer } from '@sandbox/broker/engine'
-import { type AuthSlot, type CredentialGetter, snapshotScope } from '@sandbox/credential-scope'
+import {
+  BodyBudget,
+  BrokerError,
+  type CallCredit,
+  type CallEvent,
+  type FailureSink,
+  type McpServer,
+  type ReceiptCall,
+  type ReceiptSink,
+} from '@sandbox/broker/engine'
+import {
+  type AuthSlot,
+  type CredentialGetter,
+  type CredentialReceipt,
+  snapshotScope,
+} from '@sandbox/credential-scope'
 import type { PiCompactionEvent } from './compaction/compaction-event.ts'
 import { type PiCompaction, type ResolvedCompaction, readCompaction } from './compaction/compaction-option.ts'
 import type { PiHostTool } from './host-tool.ts'
@@ -52,8 +66,17 @@ export interface PiSandboxBrokerOptions {
   readonly setFields?: Readonly<Record<string, unknown>>
   /** Memory for bodies: give brokers one to share. Omitted = the budget of the process, 256 MiB. */
   readonly bodyBudget?: BodyBudget
+  /** The host's accounts: a call for which they have no credit is answered 402. Omitted = every call may be made. */
+  readonly credit?: CallCredit
   /** Called once per call when it has ended. A throw is swallowed. */
   onCall?(event: CallEvent): void
+  /**
+   * Called after `onCall` for a call that failed, with what the upstream, a tool or a hook said about it: at most
+   * 2,000 characters, secrets masked. For a log, never for a chat: it may hold words of a guest. A throw is swallowed.
+   */
+  onFailure?(event: CallEvent, words: string): void
+  /** Called once per credential that was asked for, given or not. A throw is swallowed. */
+  onReceipt?(receipt: CredentialReceipt, call: ReceiptCall): void
   /** Called with what became of each compaction. A throw is swallowed. */
   onCompaction?(event: PiCompactionEvent): void
 }
@@ -74,7 +97,10 @@ export interface ResolvedPiOptions {
   readonly allowFields: ReadonlySet<string>
   readonly setFields: Readonly<Record<string, unknown>>
   readonly bodyBudget: BodyBudget | undefined
+  readonly credit: CallCredit | undefined
   readonly onCall: ((event: CallEvent) => void) | undefined
+  readonly onFailure: FailureSink | undefined
+  readonly onReceipt: ReceiptSink | undefined
   readonly onCompaction: ((event: PiCompactionEvent) => void) | undefined
 }
 
@@ -87,6 +113,8 @@ export function checkPiBrokerOptions(options: PiSandboxBrokerOptions): void {
   snapshotScope({ channel: 'sandbox:preflight', speaker: { id: 'preflight', name: '' } })
 }
 
+const CALLBACKS = ['onCall', 'onFailure', 'onReceipt', 'onCompaction'] as const
+
 /** Fields that have an option of their own, or that are bounded by the host's level. */
 const OWN_FIELDS = ['model', 'messages', 'stream', 'max_tokens', 'thinking', 'output_config', 'thread']
 
@@ -96,11 +124,14 @@ const OWN_FIELDS = ['model', 'messages', 'stream', 'max_tokens', 'thinking', 'ou
  */
 export function resolvePiOptions(options: PiSandboxBrokerOptions): ResolvedPiOptions {
   if (typeof options !== 'object' || options === null) throw invalid('options', 'must be an object')
-  const { oauthToken, onCall, onCompaction, bodyBudget, allowFields = [], betas = [] } = options
+  const { oauthToken, bodyBudget, credit, allowFields = [], betas = [] } = options
   if (typeof oauthToken !== 'function') throw invalid('oauthToken', 'must be a function of the scope')
-  if (onCall !== undefined && typeof onCall !== 'function') throw invalid('onCall', 'must be a function')
-  if (onCompaction !== undefined && typeof onCompaction !== 'function') {
-    throw invalid('onCompaction', 'must be a function')
+  for (const name of CALLBACKS) {
+    const given = options[name]
+    if (given !== undefined && typeof given !== 'function') throw invalid(name, 'must be a function')
+  }
+  if (credit !== undefined && typeof credit?.reserve !== 'function') {
+    throw invalid('credit', 'must have a function `reserve`')
   }
   if (bodyBudget !== undefined && !(bodyBudget instanceof BodyBudget)) {
     throw invalid('bodyBudget', 'must be made by new BodyBudget({ bytes })')
@@ -124,8 +155,11 @@ export function resolvePiOptions(options: PiSandboxBrokerOptions): ResolvedPiOpt
     allowFields: new Set(allowFields),
     setFields: readSetFields(options.setFields ?? {}),
     bodyBudget,
-    onCall: onCall === undefined ? undefined : (event) => onCall.call(options, event),
-    onCompaction: onCompaction === undefined ? undefined : (event) => onCompaction.call(options, event),
+    credit,
+    onCall: options.onCall?.bind(options),
+    onFailure: options.onFailure?.bind(options),
+    onReceipt: options.onReceipt?.bind(options),
+    onCompaction: options.onCompaction?.bind(options),
   }
 }
 

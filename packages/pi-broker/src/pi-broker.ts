@@ -115,14 +115,17 @@ export class PiSandboxBroker implements AsyncDisposable {
     })
     this.desk = this.#desk
     const bodies = (resolved.bodyBudget ?? sharedBodyBudget()).share()
-    const { onCall } = resolved
+    const { onCall, onFailure, onReceipt, credit } = resolved
     const engine: CallEngine = {
       routes: this.#routes(bodies),
       fallback: { method: 'POST', headers: 'any', placeholder: PI_PLACEHOLDER },
       turns: this.#turns.binding,
       bodies,
       cheap: new TokenBucket(CHEAP_CALLS),
+      ...(credit === undefined ? {} : { credit }),
       ...(onCall === undefined ? {} : { onCall }),
+      ...(onFailure === undefined ? {} : { onFailure }),
+      ...(onReceipt === undefined ? {} : { onReceipt }),
     }
     this.#handler = (request) => handleCall(engine, request)
     this.#listener = new UnixListener(this.#handler, {
@@ -166,7 +169,7 @@ export class PiSandboxBroker implements AsyncDisposable {
     if (turn === undefined || turn.over) {
       throw new BrokerError('turn_invalid', 'Bind the turn before asking for its MCP tools.')
     }
-    const { mcp: servers, onCall } = this.#options
+    const { mcp: servers, onCall, onReceipt } = this.#options
     return await listMcp({
       servers,
       links: this.#links,
@@ -178,6 +181,7 @@ export class PiSandboxBroker implements AsyncDisposable {
         tools: MCP_TOOLS,
       },
       ...(onCall === undefined ? {} : { onCall }),
+      ...(onReceipt === undefined ? {} : { onReceipt }),
     })
   }
 

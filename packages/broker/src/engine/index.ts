@@ -39,6 +39,7 @@ export { type CallSignal, type CallSignalSources, linkCallSignal, raceSignal } f
 export { spendCredential } from './call/credential.ts'
 export type { CallCredit, CreditAnswer, CreditCall } from './call/credit.ts'
 export type { AnswerStream, BrokerAnswer, BrokerHandler, BrokerRequest } from './call/exchange.ts'
+export type { FailureSink } from './call/failure-words.ts'
 export { type ErrorShape, jsonBytes } from './call/guest-answer.ts'
 export { type CallEngine, handleCall } from './call/handle-call.ts'
 export { OwnedIds, type OwnedIdsOptions } from './call/owned-ids.ts'

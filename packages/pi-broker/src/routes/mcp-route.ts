@@ -10,6 +10,7 @@ import {
   mcpSecret,
   PassedAnswer,
   parseMessage,
+  reserveCredit,
   shownTools,
 } from '@sandbox/broker/engine'
 import { limits, PI_PLACEHOLDER } from '@sandbox/protocol'
@@ -124,6 +125,7 @@ async function called(
 
 /** The token is asked for last: a call that is refused spends none. */
 async function useOf(server: McpServer, call: AdmittedCall): Promise<McpUse> {
+  await reserveCredit(call)
   const secret = await mcpSecret(server, call)
   return {
     ...(secret === undefined ? {} : { secret }),

@@ -4,6 +4,7 @@ import {
   type CallRoute,
   parseMessage,
   raceSignal,
+  reserveCredit,
 } from '@sandbox/broker/engine'
 import { snapshotScope } from '@sandbox/credential-scope'
 import { imageProblem, limits, PI_PLACEHOLDER } from '@sandbox/protocol'
@@ -39,6 +40,7 @@ async function runTool(tool: ResolvedPiTool, turns: PiTurns, call: AdmittedCall)
   // Where it does not fit is for the host alone: the guest has the schema.
   call.record.problem = tool.check(input)
   if (call.record.problem !== undefined) throw new CallRefusal('input_refused')
+  await reserveCredit(call)
   const { profile, thinking, deadline } = turns.contextOf(call.turn)
   const context = Object.freeze({
     ...snapshotScope(call.turn.scope),

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { SandboxCredentialScope } from '@sandbox/credential-scope'
+import type { SandboxCredentialScope, Secret } from '@sandbox/credential-scope'
 import type { CallEvent, CallReason, CallRoute, CallUsage, ReceiptSink } from './call-event.ts'
 import type { CallCredit, CreditAnswer } from './credit.ts'
 
@@ -7,6 +7,8 @@ import type { CallCredit, CreditAnswer } from './credit.ts'
 export interface EventTurn {
   readonly turnId: string
   readonly scope: SandboxCredentialScope
+  /** What it has spent so far. */
+  readonly secrets?: Iterable<Secret>
 }
 
 /** What is known about a call while it runs; routes fill in what they learn. */
@@ -34,6 +36,9 @@ export class CallRecord {
   outputTokens: number | undefined
   model: string | undefined
   streamed = false
+  /** What others said about a failure, as they said it: kept only when the host asks for it. */
+  words: string | undefined
+  keepsWords = false
   #firstByteMs: number | undefined
 
   /** Notes that the first byte of the answer's body is there. Later calls change nothing. */

@@ -8,6 +8,7 @@ import { type CallSignal, type CallSignalSources, linkCallSignal } from './call-
 import type { LeaveSlot } from './call-slots.ts'
 import type { CallCredit } from './credit.ts'
 import type { AnswerStream, BrokerAnswer, BrokerRequest } from './exchange.ts'
+import { causeWords, type FailureSink, loggedWords } from './failure-words.ts'
 import { type ErrorShape, type GuestAnswer, jsonBytes, refusalAnswer, successAnswer } from './guest-answer.ts'
 import { PassedAnswer } from './passed-answer.ts'
 import { readBody } from './read-body.ts'
@@ -42,6 +43,8 @@ export interface CallEngine {
   readonly onReceipt?: ReceiptSink
   /** Called once per call when it has ended. A throw is swallowed. */
   onCall?(event: CallEvent): void
+  /** Called after `onCall` for a call that failed, when somebody said why. A throw is swallowed. */
+  readonly onFailure?: FailureSink
 }
 
 /** Longest time for a body, however it drips: on a socket of this machine, 32 MiB take less than a second. */
@@ -61,6 +64,7 @@ interface Held {
  */
 export async function handleCall(engine: CallEngine, request: BrokerRequest): Promise<BrokerAnswer> {
   const record = new CallRecord()
+  record.keepsWords = engine.onFailure !== undefined
   const held: Held = {}
   const answer = (reason: Ending, guest: GuestAnswer | PassedAnswer) =>
     toAnswer({ engine, record, held }, reason, guest)
@@ -103,6 +107,7 @@ export async function handleCall(engine: CallEngine, request: BrokerRequest): Pr
     held.memory?.release()
     const refusal = held.linked?.refusal() ?? toRefusal(error)
     record.problem ??= refusal.problem
+    if (record.keepsWords) record.words ??= causeWords(refusal.cause)
     return answer(refusal.reason, refusalAnswer(refusal, shape))
   }
 }
@@ -186,7 +191,7 @@ function toAnswer(
       const last = cut?.reason ?? reason()
       const event = record.toEvent({ status, reason: last === 'ok' && !sent ? 'aborted' : last })
       void settle(record, event)
-      void report(engine, event)
+      void report(engine, event, record)
     },
   }
 }
@@ -218,8 +223,12 @@ async function settle({ reserved }: CallRecord, event: CallEvent): Promise<void>
 }
 
 /** A broken observer breaks no call, and no host. */
-async function report(engine: CallEngine, event: CallEvent): Promise<void> {
+async function report(engine: CallEngine, event: CallEvent, { words, turn }: CallRecord): Promise<void> {
   try {
     await engine.onCall?.(event)
+  } catch {}
+  if (words === undefined || event.reason === 'ok') return
+  try {
+    await engine.onFailure?.(event, loggedWords(words, turn?.secrets ?? []))
   } catch {}
 }

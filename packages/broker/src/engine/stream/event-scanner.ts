@@ -22,6 +22,8 @@ export interface EventScannerOptions {
   onUsage(usage: CallUsage): void
   /** Called with the id of a thing that the provider keeps. */
   onCreated(id: string): void
+  /** Called with the data of the event in which the provider says that it failed. */
+  onFailed?(data: Uint8Array): void
 }
 
 /** Looks at each event of a stream before it is passed on, and at what the events spell together. */
@@ -73,6 +75,7 @@ export class EventScanner {
     }
     for (const prefix of reading.closes ?? []) this.#windows.close(prefix)
     this.#note(reading)
+    if (reading.failed === true) this.#options.onFailed?.(data)
     if (reading.usageOnly !== true || usageAsked) {
       this.#waiting.push(bytes)
       this.#waitingBytes += bytes.byteLength

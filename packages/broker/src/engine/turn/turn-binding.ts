@@ -148,6 +148,11 @@ export class Turn implements BoundTurn {
     this.#matcher = undefined
   }
 
+  /** Every secret that this turn has spent so far. */
+  get secrets(): Iterable<Secret> {
+    return this.#secrets.values()
+  }
+
   /** Finds every secret that this turn has spent so far. */
   get matcher(): SecretMatcher {
     this.#matcher ??= createSecretMatcher(this.#secrets.values())

@@ -1,4 +1,6 @@
 import type { CallReason } from '../call/call-event.ts'
+import type { CallRecord } from '../call/call-record.ts'
+import { bodyWords } from '../call/failure-words.ts'
 import { jsonBytes, upstreamError } from '../call/guest-answer.ts'
 import { PassedAnswer } from '../call/passed-answer.ts'
 import { CallRefusal } from '../call/refusal.ts'
@@ -92,6 +94,7 @@ function passStream(
       record.usage = usage
     },
     onCreated: (id) => noteCreated(turn, id),
+    onFailed: (data) => noteWords(record, data),
     // What went out already may tell how a secret begins: there is no second try.
     onReflection: () => turn.close('model'),
   })
@@ -99,7 +102,7 @@ function passStream(
 }
 
 async function passError(
-  { turn, signal }: AdmittedCall,
+  { turn, record, signal }: AdmittedCall,
   { upstream, family }: PassOptions,
   passed: Readonly<Record<string, string>>,
 ): Promise<PassedAnswer> {
@@ -107,9 +110,12 @@ async function passError(
   const headers = { ...passed, ...JSON_HEADERS }
   const ours = (reason: CallReason) =>
     new PassedAnswer({ status, headers, body: jsonBytes(family.errorBody(upstreamError(status))), reason })
-  if (status === 401 || status === 403) return ours('upstream_status')
+  const refused = status === 401 || status === 403
+  if (refused && !record.keepsWords) return ours('upstream_status')
   try {
     const bytes = await readAnswer(upstream, { limitBytes: ERROR_BYTES, signal })
+    noteWords(record, bytes)
+    if (refused) return ours('upstream_status')
     parseAnswer(bytes)
     if (bytesCarry(bytes, turn.matcher)) return ours('reflection')
     return new PassedAnswer({ status, headers, body: bytes, reason: 'upstream_status' })
@@ -118,6 +124,11 @@ async function passError(
     if (error instanceof CallRefusal) return ours('upstream_status')
     throw error
   }
+}
+
+/** T30: what a guest does not read, or not all of, is for the host's log. */
+function noteWords(record: CallRecord, bytes: Uint8Array): void {
+  if (record.keepsWords) record.words = bodyWords(bytes)
 }
 
 function noteCreated(turn: Turn, id: unknown): void {
