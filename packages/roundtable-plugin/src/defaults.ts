@@ -241,7 +241,8 @@ function earlierOf(
   return {
     runRoot,
     installId,
-    user,
+    openContainers: (noted) => createDockerDriver({ image: 'none', installId, user, engineSocket: noted }),
+    openProcesses: () => createProcessDriver({ runRoot, user }),
     ...(engineSocket !== undefined && { engineSocket }),
     ...(logger && { logger: guardedLogger(logger) }),
   }

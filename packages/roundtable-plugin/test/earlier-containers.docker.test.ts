@@ -4,12 +4,21 @@ import { join } from 'node:path'
 import { buildImage, createDockerDriver, createProcessDriver, type WorkerSpec } from '@sandbox/docker-worker'
 import { dockerGate } from '@sandbox/testing'
 import { describe, expect, test } from 'vitest'
-import { mindEarlierContainers } from '../src/runtime/earlier-containers.ts'
+import { type EarlierContainers, mindEarlierContainers } from '../src/runtime/earlier-containers.ts'
 import { account, ownDir } from './account.ts'
 import { containersOf, ENGINE } from './engine.ts'
 import { guestProgram } from './guest-program.ts'
 
 const IMAGE = `sandbox-test-sleeper:${process.versions.bun === undefined ? 'node' : 'bun'}`
+
+const whereOf = (runRoot: string, installId: string): EarlierContainers => ({
+  runRoot,
+  installId,
+  engineSocket: ENGINE,
+  openContainers: (engineSocket) =>
+    createDockerDriver({ image: 'none', installId, user: account, engineSocket }),
+  openProcesses: () => createProcessDriver({ runRoot, user: account }),
+})
 
 describe.skipIf(!dockerGate())('containers of an earlier host', () => {
   test('T51 a host that goes on with plain processes sweeps what the last one left in containers', async () => {
@@ -26,7 +35,7 @@ describe.skipIf(!dockerGate())('containers of an earlier host', () => {
       string,
     ]
     for (const path of [runRoot, runDir, workspaceDir]) mkdirSync(path)
-    const where = { runRoot, installId, user: account, engineSocket: ENGINE }
+    const where = whereOf(runRoot, installId)
     const workerId = randomBytes(8).toString('hex')
     const spec: WorkerSpec = { workerId, channelHash: 'a'.repeat(64), epoch: '1', runDir, workspaceDir }
     // Nobody disposes of this one: its host is gone.
@@ -60,7 +69,7 @@ describe.skipIf(!dockerGate())('containers of an earlier host', () => {
     const says = `;(await import('node:fs')).writeFileSync('${up}', ''); setInterval(() => {}, 1000)`
     const bundle = guestProgram(dir.path, says)
     const installId = randomBytes(16).toString('hex')
-    const where = { runRoot, installId, user: account, engineSocket: ENGINE }
+    const where = whereOf(runRoot, installId)
     const workerId = randomBytes(8).toString('hex')
     const first = createProcessDriver({ runRoot, user: account, bundle })
     const spec: WorkerSpec = { workerId, channelHash: 'a'.repeat(64), epoch: '1', runDir, workspaceDir }

@@ -1,13 +1,7 @@
 import { closeSync, constants, openSync, readSync, rmSync, writeSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import {
-  createDockerDriver,
-  createProcessDriver,
-  type Driver,
-  DriverError,
-  engineSocketPath,
-} from '@sandbox/docker-worker'
+import { type Driver, DriverError, engineSocketPath } from '@sandbox/docker-worker'
 import type { HostLogger } from '../host-contract.ts'
 import { describe } from './turn-failure.ts'
 
@@ -15,7 +9,9 @@ import { describe } from './turn-failure.ts'
 export interface EarlierContainers {
   readonly runRoot: string
   readonly installId: string
-  readonly user: { readonly uid: number; readonly gid: number }
+  /** Makes a driver of either kind, for its sweep alone. */
+  openContainers(engineSocket: string): Driver
+  openProcesses(): Driver
   /** Default: what the environment says. */
   readonly engineSocket?: string
   readonly logger?: HostLogger
@@ -55,12 +51,12 @@ function noting(driver: Driver, where: EarlierContainers): Driver {
 }
 
 async function sweepProcesses(
-  { runRoot, user }: EarlierContainers,
+  { runRoot, openProcesses }: EarlierContainers,
   live: ReadonlySet<string>,
 ): Promise<readonly string[]> {
   const names = await readdir(join(runRoot, 'process', 'workers')).catch(() => [])
   if (names.length === 0) return []
-  await using driver = createProcessDriver({ runRoot, user })
+  await using driver = openProcesses()
   return await driver.sweep(live)
 }
 
@@ -71,7 +67,7 @@ function sweeping(driver: Driver, where: EarlierContainers): Driver {
     const note = readNote(where.runRoot)
     if (note === undefined) return []
     try {
-      const removed = await sweepEngine(note, where, live)
+      const removed = await sweepContainers(where.openContainers(note), live)
       rmSync(noteOf(where.runRoot), { force: true })
       return removed
     } catch (error) {
@@ -91,12 +87,8 @@ function mend({ installId }: EarlierContainers): string {
   return `Start the engine; they are removed within a minute, or with "sandbox-worker sweep --install ${installId}".`
 }
 
-async function sweepEngine(
-  engineSocket: string,
-  { installId, user }: EarlierContainers,
-  live: ReadonlySet<string>,
-): Promise<readonly string[]> {
-  await using driver = createDockerDriver({ image: 'none', installId, user, engineSocket })
+async function sweepContainers(opened: Driver, live: ReadonlySet<string>): Promise<readonly string[]> {
+  await using driver = opened
   return await driver.sweep(live)
 }
 
