@@ -65,6 +65,7 @@ describe('issue 4: an event names the receipt of its credential [secret:not-in-h
     const [event] = book.rig.events
     expect(book.receipts.map(({ callId }) => callId)).toEqual([event?.callId, event?.callId])
     expect(book.receipts.at(-1)?.receiptId).toBe(event?.receiptId)
+    expect(book.receipts[0]?.receiptId).not.toBe(event?.receiptId)
   })
 
   test('W-08 of MCP tokens too, for a list and for a call', async () => {

@@ -106,6 +106,19 @@ test('T22 what is passed on is the same wherever it was cut, and nothing of it i
   }
 })
 
+test('an event is in memory of its own: whoever owns the chunk may use that again', () => {
+  const chunk = Buffer.from('data: a\r\n\r\nevent: x\r\ndata: b\r\ndata: c\r\n\r\n')
+  const events = new EventReader({ eventBytes: 1000 }).push(chunk)
+  chunk.fill('X')
+  expect(shape(events)).toEqual([
+    ['', 'a'],
+    ['x', 'b\nc'],
+  ])
+  expect(Buffer.concat(events.map(({ bytes }) => bytes)).toString()).toBe(
+    'data: a\n\nevent: x\ndata: b\ndata: c\n\n',
+  )
+})
+
 test('comments and fields that nobody needs are not passed on', () => {
   const events = read(': sk-secret\nid: sk-secret\ndata: a\nretry: 1\nevent: x\n\n')
   expect(Buffer.from(events[0]?.bytes ?? []).toString()).toBe('data: a\nevent: x\n\n')
