@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { dockerGate } from '@sandbox/testing'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { dockerGate, tempDir } from '@sandbox/testing'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { connectEngine } from '../host/container/docker-client.ts'
 import { removeContainer } from '../host/container/reconcile.ts'
@@ -89,6 +91,42 @@ describe.skipIf(!dockerGate())('sandbox-worker on a real engine', () => {
     expect(out).toMatch(/^ok +own-limits .*(memoryBytes 536870912, .*tmpBytes 67108864) +\1$/m)
     expect(out).toMatch(/^ok +sockets .* "\/run\/sandbox\/worker\.sock"$/m)
     expect((await idsOf()).filter((id) => id.startsWith('sandbox-doctor'))).toEqual([])
+  })
+
+  test('build says what it does, prints its result as text and as JSON, and has nothing to do a second time', async () => {
+    using dir = tempDir()
+    const bundle = join(dir.path, 'guest.mjs')
+    writeFileSync(bundle, `console.log('${INSTALL}')`)
+    const tag = `sandbox-test-command-build:${INSTALL}`
+    const first = await command(['build', '--tag', tag, '--bundle', bundle, '--json'])
+    expect(first.progress).toMatch(/^runtime .*\ncontent .*\nloading .*\nimage /)
+    expect(first.code).toBe(0)
+    const image = JSON.parse(first.out)
+    expect(image).toMatchObject({ tag, built: true, contentHash: expect.stringMatching(/^[0-9a-f]{64}$/) })
+    const second = await command(['build', '--tag', tag, '--bundle', bundle])
+    expect(second).toMatchObject({ code: 0, out: `unchanged ${tag}` })
+    expect(second.progress).toContain('is up to date')
+    await (await connectEngine(ENGINE)).removeImage(image.id)
+    const failed = await command(['build', '--tag', tag, '--runtime', '/bin/ls', '--json'])
+    expect(failed.code).toBe(1)
+    expect(JSON.parse(failed.out)).toMatchObject({ error: { code: 'runtime_unsuitable' } })
+    expect(await command(['build', '--tag', '-x'])).toMatchObject({ code: 2 })
+  })
+
+  test('sweep removes what an install left and no other container', async () => {
+    await using place = await testPlace('await guest.report(1); setInterval(() => {}, 1000)')
+    const options = { image: tiny, user: testUser(), engineSocket: ENGINE }
+    await using driver = createDockerDriver({ ...options, installId: `${INSTALL}-sweep` })
+    await using other = createDockerDriver({ ...options, installId: `${INSTALL}-other` })
+    await driver.start(place.spec)
+    const stays = await other.start({ ...place.spec, workerId: randomBytes(8).toString('hex') })
+    const args = ['sweep', '--install', `${INSTALL}-sweep`]
+    expect(await command([...args, '--json'])).toMatchObject({
+      code: 0,
+      out: JSON.stringify({ removed: [place.spec.workerId] }),
+    })
+    expect(await command(args)).toMatchObject({ code: 0, out: 'removed 0' })
+    expect(await (await connectEngine(ENGINE)).state(stays.id)).toMatchObject({ running: true })
   })
 
   test('doctor says what is wrong with a worker that says something else than hello', async () => {

@@ -23,6 +23,61 @@ describe('sandbox-worker', () => {
       expect(out).toContain(word)
   })
 
+  const ALL = ['build', 'doctor', 'ps', 'run', 'sweep']
+
+  test.each(ALL)('%s --help explains it, and nothing is begun', async (name) => {
+    await using engine = await scriptedEngine(() => undefined)
+    const { code, out } = await run([name, '--help'], { DOCKER_HOST: `unix://${engine.path}` })
+    expect([code, engine.calls]).toEqual([0, []])
+    expect(out).toMatch(new RegExp(`^${name}\\b`, 'm'))
+  })
+
+  /** Words without which a command means nothing. */
+  const MORE: Readonly<Record<string, readonly string[]>> = {
+    run: ['--image', 'img:1', '--run-dir', '/srv/run', '--', 'program'],
+    sweep: ['--install', 'install-1'],
+  }
+
+  test.each(ALL.filter((name) => name !== 'doctor'))(
+    '%s without an engine: the error as text and as JSON, and its exit code',
+    async (name) => {
+      const words = [name, '--socket', '/nonexistent/docker.sock', ...(MORE[name] ?? [])]
+      const code = name === 'run' ? 125 : 1
+      const text = await run(words)
+      expect(text).toMatchObject({ code, out: '' })
+      expect(text.progress).toMatch(
+        new RegExp(
+          `^sandbox-worker ${name}: There is no engine at .*DOCKER_HOST.* \\(engine_unreachable\\)$`,
+        ),
+      )
+      const json = await run([name, '--json', ...words.slice(1)])
+      expect(json.code).toBe(code)
+      expect(JSON.parse(json.out)).toEqual({
+        error: { code: 'engine_unreachable', message: expect.stringContaining('/nonexistent/docker.sock') },
+      })
+    },
+  )
+
+  test.each([
+    ['--timeout', '0', '--timeout has to be a whole number'],
+    ['--timeout', 'soon', '--timeout has to be a whole number'],
+    ['--memory', '63', '--memory has to be a whole number'],
+    ['--pids', '7', '--pids has to be a whole number'],
+    ['--user', '0:0', 'a worker never runs as root'],
+    ['--user', 'root', '--user has to be two numbers'],
+    ['--install', 'short', 'installId has to be'],
+    ['--image', '-x', ''],
+    ['--image', 'a\u0000b', '--image is not the name of an image'],
+  ])('run with %s %j is wrong usage', async (name, value, problem) => {
+    await using engine = await scriptedEngine(() => undefined)
+    const [image, runDir] = ['img:1', '/srv/run']
+    const given = { '--image': image, '--run-dir': runDir, [name]: value }
+    const words = Object.entries(given).flatMap(([option, word]) => [`${option}=${word}`])
+    const { code, progress } = await run(['run', '--socket', engine.path, ...words, '--', 'program'])
+    expect(progress).toContain(problem)
+    expect([code, engine.calls.filter((call) => call.startsWith('POST'))]).toEqual([2, []])
+  })
+
   test.each([
     [[], 'No command given.'],
     [['fly'], 'There is no command "fly".'],
