@@ -1,5 +1,6 @@
 export { type ChannelStoreOptions, SandboxChannelStore } from './channel/channel-store.ts'
 export { isSandboxAddress } from './claim/address.ts'
+export type { AdmissionOptions } from './claim/admission-limits.ts'
 export { splitReply } from './claim/answer.ts'
 export { type SandboxClaimParts, sandboxClaim } from './claim/sandbox-claim.ts'
 export type {
@@ -46,6 +47,7 @@ export type {
 } from './host-contract.ts'
 export type { DriverInstall, SandboxOptions, SandboxRuntimeOptions } from './options.ts'
 export type { PiSandboxRuntimeOptions } from './pi-options.ts'
+export { PI_SANDBOX, type PiSandboxOptions, type PiSandboxService, piSandbox } from './pi-plugin.ts'
 export { SANDBOX, type SandboxService, sandbox } from './plugin.ts'
 export type { PiFailureCategory, PiTurnFailed } from './runtime/pi-failure.ts'
 export type { PiProfile } from './runtime/pi-policy.ts'

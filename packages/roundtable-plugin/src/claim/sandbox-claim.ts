@@ -11,6 +11,7 @@ import type { SealedRuntime } from '../runtime/sealed-runtime.ts'
 import { isSandboxAddress } from './address.ts'
 import type { AdmissionLimits } from './admission-limits.ts'
 import { splitReply, THROWN_TEXT, TOO_LONG_TEXT } from './answer.ts'
+import { deliver } from './deliver.ts'
 import { turnText } from './turn-text.ts'
 
 /** What the claim needs. */
@@ -61,7 +62,7 @@ function admit(parts: SandboxClaimParts, message: InboundMessage): TurnAdmission
       { channel, speaker: message.authorId, limit: admitted.reason },
       'a message was not taken',
     )
-    if (admitted.words !== undefined) void send(parts, channel, admitted.words)
+    if (admitted.words !== undefined) void deliver(parts, channel, { chunks: splitReply(admitted.words) })
     return undefined
   }
   // Copied now: the turn may wait in the queue while somebody changes the message.
@@ -88,7 +89,7 @@ async function answer(
       (turn) => turn.text,
       (error) => wordsFor(parts, channel, error),
     )
-    await send(parts, channel, reply)
+    await deliver(parts, channel, { chunks: splitReply(reply) })
   } finally {
     stopTyping()
   }
@@ -105,15 +106,4 @@ function wordsFor(parts: SandboxClaimParts, channel: ChannelKey, error: unknown)
   }
   parts.logger.error(fields, 'a sandbox turn threw')
   return THROWN_TEXT
-}
-
-/** A reply that cannot be delivered is reported as that: its turn did not fail. */
-async function send(parts: SandboxClaimParts, channel: ChannelKey, text: string): Promise<void> {
-  const chunks = splitReply(text)
-  try {
-    await parts.surfaces.sendReply(channel, { chunks })
-  } catch (error) {
-    const cause = parts.scrub(error instanceof Error ? error.message : String(error))
-    parts.logger.error({ channel, category: 'delivery', cause }, 'a reply could not be delivered')
-  }
 }

@@ -8,10 +8,13 @@ const ATTACHMENTS = '[This message has attachments. They were not downloaded, an
 
 /**
  * What a turn is told of a message: what it quotes, marked as untrusted and cut to a budget; the message itself,
- * whole; and a note when there are attachments. A quote gives way to the message, never the other way round.
+ * whole; and a note about its attachments, by default that there are some. A quote gives way to the message, never the other way round.
  */
-export function turnText(message: InboundMessage): string {
-  const own = [message.text, message.attachments.length > 0 ? ATTACHMENTS : ''].filter((part) => part !== '')
+export function turnText(
+  message: InboundMessage,
+  note = message.attachments.length > 0 ? ATTACHMENTS : '',
+): string {
+  const own = [message.text, note].filter((part) => part !== '')
   const ends = own.join('\n\n')
   const quotes: string[] = []
   let room = limits.TURN_TEXT_CHARS - ends.length

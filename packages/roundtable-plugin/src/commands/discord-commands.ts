@@ -11,6 +11,7 @@ import type { SandboxCommands } from './sandbox-commands.ts'
 /** The host's Discord service. A host without Discord declares no such key: use `find`. */
 export const DISCORD: ServiceKey<DiscordPort> = Object.freeze({ id: 'roundtable.discord' })
 
+const GROUP = 'sandbox'
 const EPHEMERAL = 64
 const REFUSED = 'Only the owner of this bot can use this command.'
 const NO_CHANNEL = 'Use this command in a channel of a server.'
@@ -23,10 +24,12 @@ export interface DiscordCommandParts {
   readonly logger: HostLogger
   /** Takes secrets out of a text for the log. */
   scrub(text: string): string
+  /** Name of the group of commands. Omitted = `sandbox`. */
+  readonly group?: string
 }
 
 /**
- * The owner commands as `/<root> sandbox on|off|status`. Answers for itself and never throws into the host: the
+ * The owner commands as `/<root> <group> on|off|status`. Answers for itself and never throws into the host: the
  * host knows its own owner-facing errors by class, so one of ours would reach the owner as an internal failure.
  */
 export function discordCommands(parts: DiscordCommandParts): CommandContribution {
@@ -35,7 +38,7 @@ export function discordCommands(parts: DiscordCommandParts): CommandContribution
     rootOptions: [
       {
         type: 2,
-        name: 'sandbox',
+        name: parts.group ?? GROUP,
         description: 'Answer this channel from sealed workers',
         options: [
           { type: 1, name: 'on', description: 'Turn the sandbox on in this channel' },
@@ -49,7 +52,7 @@ export function discordCommands(parts: DiscordCommandParts): CommandContribution
 
 async function handle(parts: DiscordCommandParts, interaction: AnyInteraction): Promise<boolean> {
   const command = asCommand(interaction)
-  const subcommand = command === undefined ? undefined : ownSubcommand(parts.guard, command)
+  const subcommand = command === undefined ? undefined : ownSubcommand(parts, command)
   if (command === undefined || subcommand === undefined) return false
   try {
     if (await isOwner(parts.guard, command)) await run(parts, command, subcommand)
@@ -65,9 +68,11 @@ function asCommand(interaction: AnyInteraction): CommandInteraction | undefined 
   return interaction.isChatInputCommand() ? (interaction as unknown as CommandInteraction) : undefined
 }
 
-function ownSubcommand(guard: CommandGuard, command: CommandInteraction): keyof SandboxCommands | undefined {
-  if (command.commandName !== guard.root || command.options.getSubcommandGroup() !== 'sandbox')
-    return undefined
+function ownSubcommand(
+  { guard, group = GROUP }: DiscordCommandParts,
+  command: CommandInteraction,
+): keyof SandboxCommands | undefined {
+  if (command.commandName !== guard.root || command.options.getSubcommandGroup() !== group) return undefined
   const name = command.options.getSubcommand(false)
   return name === 'on' || name === 'off' || name === 'status' ? name : undefined
 }

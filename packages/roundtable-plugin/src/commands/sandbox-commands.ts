@@ -11,6 +11,8 @@ export interface SandboxCommandParts {
   readonly queue: ChannelQueuePort
   /** True when workers are no sandbox; `status` says so. */
   readonly unsafe?: boolean
+  /** More about a channel that is on, for `status`. */
+  detail?(channel: ChannelKey): string
 }
 
 /**
@@ -27,7 +29,8 @@ export interface SandboxCommands {
 }
 
 /** Makes the owner commands. */
-export function sandboxCommands({ channels, runtime, queue, unsafe }: SandboxCommandParts): SandboxCommands {
+export function sandboxCommands(parts: SandboxCommandParts): SandboxCommands {
+  const { channels, runtime, queue, unsafe } = parts
   const where = unsafe === true ? 'from a plain process, which is NO sandbox' : 'from sealed workers'
   return {
     on: (channel) =>
@@ -47,7 +50,8 @@ export function sandboxCommands({ channels, runtime, queue, unsafe }: SandboxCom
       const running = runtime.busy().includes(channel)
       const waiting = queue.size(channel) - (running ? 1 : 0)
       const turn = running ? 'a turn is running' : 'no turn is running'
-      return `The sandbox is on in this channel, answering ${where}; ${turn}, ${Math.max(0, waiting)} waiting.`
+      const detail = parts.detail === undefined ? '' : `; ${parts.detail(channel)}`
+      return `The sandbox is on in this channel, answering ${where}; ${turn}, ${Math.max(0, waiting)} waiting${detail}.`
     },
   }
 }

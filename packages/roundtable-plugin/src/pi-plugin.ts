@@ -1,0 +1,131 @@
+import { redact } from '@sandbox/credential-scope'
+import { type CollectOptions, collectPiAttachments } from './attachments/index.ts'
+import { type ChannelStoreOptions, SandboxChannelStore } from './channel/channel-store.ts'
+import { AdmissionLimits, type AdmissionOptions } from './claim/admission-limits.ts'
+import { piClaim } from './claim/pi-claim.ts'
+import { DISCORD, discordCommands } from './commands/discord-commands.ts'
+import { sandboxCommands } from './commands/sandbox-commands.ts'
+import { PiSandboxRuntime } from './defaults.ts'
+import { guardedLogger } from './guarded-logger.ts'
+import type {
+  ChannelKey,
+  HostContext,
+  SandboxContribution,
+  SandboxPlugin,
+  ServiceKey,
+} from './host-contract.ts'
+import type { PiSandboxRuntimeOptions } from './pi-options.ts'
+import type { PiProgressUpdate } from './runtime/pi-progress.ts'
+
+/** Options of {@link piSandbox}. The time zone is the host's. */
+export interface PiSandboxOptions
+  extends Omit<PiSandboxRuntimeOptions, 'oauthToken' | 'timeZone' | 'logger'> {
+  /** Absolute path of the list of enabled channels, outside the party directory. */
+  readonly stateFile: string
+  /** Channels that are on when there is no state file yet. */
+  readonly initialChannels?: readonly ChannelKey[]
+  /** Asked before every model call. With it, the host's own login is never read. */
+  readonly oauthToken?: PiSandboxRuntimeOptions['oauthToken']
+  /** Whose login of the host pays when there is no `oauthToken`; default `anthropic`. */
+  readonly provider?: string
+  /** The profile that a channel runs under; default: the first of `profiles`. */
+  readonly profileOf?: (channel: ChannelKey) => string
+  /** How many messages of a speaker and of a channel are taken; `false`: all. */
+  readonly admission?: AdmissionOptions | false
+  /** How what comes with a message is fetched; `false`: it is not. */
+  readonly attachments?: Omit<CollectOptions, 'message' | 'signal' | 'logger'> | false
+  /** An answer as it grows, for surfaces that can show one. May never be called. A throw is ignored. */
+  readonly onProgress?: (channel: ChannelKey, progress: PiProgressUpdate) => void
+}
+
+/** What the plugin provides to other plugins. */
+export interface PiSandboxService {
+  readonly channels: SandboxChannelStore
+  readonly runtime: PiSandboxRuntime
+}
+
+/** The key of {@link PiSandboxService}: `services.get(PI_SANDBOX)`. */
+export const PI_SANDBOX: ServiceKey<PiSandboxService> = Object.freeze({ id: 'sandbox.pi-channels' })
+
+/** Declared by hosts that resolve speakers: pi-roundtable 0.9 and later. */
+const IDENTITY: ServiceKey<unknown> = Object.freeze({ id: 'roundtable.identity' })
+
+/**
+ * The plugin for Pi mode: answers enabled channels from a long-lived container of each with the real Pi agent in it.
+ * Options are checked in setup, before any message; the engine and the image when the host starts its services.
+ */
+export function piSandbox(options: PiSandboxOptions): SandboxPlugin {
+  return {
+    name: 'pi-sandbox',
+    provides: [PI_SANDBOX],
+    setup: (context) => setup(options, context),
+  }
+}
+
+async function setup(options: PiSandboxOptions, context: HostContext): Promise<SandboxContribution> {
+  const { stateFile, initialChannels, provider = 'anthropic', oauthToken, ...rest } = options
+  const { profileOf, admission, attachments = {}, onProgress, ...runtimeOptions } = rest
+  const { services, surfaces, queue } = context
+  const limits = admission === false ? undefined : new AdmissionLimits(admission)
+  const logger = guardedLogger(context.logger)
+  const runtime = new PiSandboxRuntime({
+    ...runtimeOptions,
+    timeZone: context.env.timeZone,
+    oauthToken: oauthToken ?? (() => context.apiKey(provider)),
+    logger,
+  })
+  try {
+    const store: ChannelStoreOptions = {
+      stateFile,
+      outside: [runtime.partyDir],
+      ...(initialChannels && { initialChannels }),
+    }
+    const channels = new SandboxChannelStore(store)
+    services.provide(PI_SANDBOX, { channels, runtime })
+    const commands = sandboxCommands({
+      channels,
+      runtime,
+      queue,
+      unsafe: runtime.driver.isolation === 'none',
+      detail: (channel) => detailOf(runtime.status(channel)),
+    })
+    const discord = services.find(DISCORD)
+    discord?.commands.add(
+      discordCommands({ guard: discord.guard, commands, logger, scrub: redact, group: 'pi' }),
+    )
+    const first = Object.keys(options.profiles)[0] ?? ''
+    const claim = piClaim({
+      channels,
+      runtime,
+      surfaces,
+      logger,
+      profileOf: profileOf ?? (() => first),
+      needsSpeaker: services.find(IDENTITY) !== undefined,
+      scrub: redact,
+      ...(limits && { limits }),
+      ...(onProgress && { onProgress }),
+      ...(attachments !== false && {
+        collect: (message, signal) => collectPiAttachments({ ...attachments, message, signal, logger }),
+      }),
+    })
+    return { channels: [claim], services: [runtimeService(runtime)] }
+  } catch (cause) {
+    await runtime.dispose()
+    throw cause
+  }
+}
+
+function detailOf({ state, profile, thinking }: ReturnType<PiSandboxRuntime['status']>): string {
+  const as = profile === undefined ? '' : ` as ${profile}`
+  const level = thinking === undefined ? '' : `, thinking ${thinking}`
+  return `worker ${state}${as}${level}`
+}
+
+function runtimeService(runtime: PiSandboxRuntime) {
+  return {
+    name: 'pi-sandbox-runtime',
+    start: () => runtime.check(),
+    busy: (): string[] => runtime.busy(),
+    stop: () => runtime.dispose(),
+  }
+}

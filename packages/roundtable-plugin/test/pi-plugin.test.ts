@@ -1,0 +1,151 @@
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { createHost, type HostOptions } from '../src/host/index.ts'
+import type { ChannelKey, ChatSurface, OutboundReply } from '../src/host-contract.ts'
+import { PI_SANDBOX, type PiSandboxOptions, piSandbox } from '../src/pi-plugin.ts'
+import { ownDir, ownRoots, userOptions } from './account.ts'
+import { message, recordingLogger } from './messages.ts'
+import { type GuestScript, wireDriver } from './pi-guest.ts'
+
+/** A host with the plugin, over guests that speak the real wire. */
+async function bot({
+  script,
+  plugin,
+  host: more,
+}: {
+  script?: GuestScript
+  plugin?: Partial<PiSandboxOptions>
+  host?: Partial<HostOptions>
+} = {}) {
+  const roots = ownRoots()
+  const party = ownDir()
+  const driver = wireDriver(script)
+  const sent: [ChannelKey, OutboundReply][] = []
+  const { logger, lines } = recordingLogger()
+  const surface: ChatSurface = {
+    surface: 'fake',
+    supportsFiles: true,
+    start: async () => {},
+    sendReply: async (channel, reply) => void sent.push([channel, reply]),
+  }
+  const end = () => {
+    roots[Symbol.dispose]()
+    party[Symbol.dispose]()
+  }
+  const host = await createHost({
+    plugins: [
+      piSandbox({
+        partyDir: join(party.path, 'p'),
+        stateFile: roots.stateFile,
+        initialChannels: ['fake:1'],
+        model: 'm',
+        profiles: { default: {}, other: {} },
+        driver: () => driver,
+        ...userOptions,
+        ...plugin,
+      }),
+    ],
+    surfaces: [surface],
+    apiKeys: { anthropic: 'sk-ant-oat01-0123456789abcdef' },
+    logger,
+    discord: {},
+    ownerId: 'u-olga',
+    ...more,
+  }).catch((cause) => {
+    end()
+    throw cause
+  })
+  return {
+    host,
+    driver,
+    sent,
+    lines,
+    async [Symbol.asyncDispose]() {
+      await host.stop()
+      end()
+    },
+  }
+}
+
+test('PL-01 a message in an enabled channel is answered by its Pi worker, with its files', async () => {
+  const files = [{ name: 'a.txt', data: 'AQ==' }]
+  await using it = await bot({
+    script: ({ text, speaker, profile }) => ({ ok: true, text: `${speaker.id} ${profile}: ${text}`, files }),
+  })
+  await it.host.start()
+  await it.host.conversations.handle(message())
+  expect(it.sent).toEqual([
+    ['fake:1', { chunks: ['u-ann default: hello'], files: [{ name: 'a.txt', data: new Uint8Array([1]) }] }],
+  ])
+  expect(it.host.services.get(PI_SANDBOX).runtime.status('fake:1')).toMatchObject({
+    state: 'ready',
+    profile: 'default',
+  })
+  await it.host.conversations.handle(message({ channel: 'fake:2' }))
+  expect(it.sent).toHaveLength(1)
+})
+
+test('two speakers of one channel use one worker, each turn in the name of its own', async () => {
+  await using it = await bot({ script: ({ speaker }) => ({ ok: true, text: speaker.id, files: [] }) })
+  await it.host.start()
+  for (const authorId of ['u-ann', 'u-bob', 'u-ann'])
+    await it.host.conversations.handle(message({ authorId }))
+  expect(it.sent.map(([, { chunks }]) => chunks[0])).toEqual(['u-ann', 'u-bob', 'u-ann'])
+  expect(it.driver.guests).toHaveLength(1)
+})
+
+test('the operator chooses the profile of a channel', async () => {
+  await using it = await bot({
+    script: ({ profile }) => ({ ok: true, text: profile, files: [] }),
+    plugin: { profileOf: (channel) => (channel === 'fake:1' ? 'other' : 'default') },
+  })
+  await it.host.start()
+  await it.host.conversations.handle(message())
+  expect(it.sent[0]?.[1].chunks).toEqual(['other'])
+})
+
+test('stop ends the running turn at once, and the next message is answered', async () => {
+  const reached = Promise.withResolvers<void>()
+  await using it = await bot({
+    script: ({ text }) => {
+      if (text !== 'wait') return { ok: true, text, files: [] }
+      reached.resolve()
+      return new Promise(() => {})
+    },
+  })
+  await it.host.start()
+  const waiting = it.host.conversations.handle(message({ text: 'wait' }))
+  await reached.promise
+  expect(it.host.conversations.stop('fake:1')).toBe(true)
+  await waiting
+  await it.host.conversations.handle(message({ text: 'again' }))
+  expect(it.sent.map(([, { chunks }]) => chunks.length)).toEqual([1, 1])
+  expect(it.sent[1]?.[1].chunks).toEqual(['again'])
+})
+
+test('PL-11 start over is queued behind the turns of the channel, and says who did it', async () => {
+  await using it = await bot({ script: ({ text }) => ({ ok: true, text, files: [] }) })
+  await it.host.start()
+  const turn = it.host.conversations.handle(message())
+  expect(await it.host.conversations.startFresh('fake:1')).toBe('pi-sandbox')
+  await turn
+  expect(it.sent).toHaveLength(1)
+  await it.host.conversations.handle(message({ text: 'new' }))
+  expect(it.sent[1]?.[1].chunks).toEqual(['new'])
+})
+
+test('PL-02 the list of channels does not lie where a worker can write', async () => {
+  const party = ownDir()
+  const partyDir = join(party.path, 'p')
+  await expect(
+    bot({ plugin: { partyDir, stateFile: join(partyDir, 'channels.json') } }),
+  ).rejects.toMatchObject({ code: 'state_refused' })
+  party[Symbol.dispose]()
+})
+
+test.each<[string, object]>([
+  ['modle', { modle: 'x' }],
+  ['admission', { admission: { perSpeakerMinute: 0 } }],
+])('RL-01 the option %s is refused in setup', async (name, plugin) => {
+  await expect(bot({ plugin })).rejects.toThrow(new RegExp(name))
+})
