@@ -24,10 +24,17 @@ type Named = readonly (readonly [name: string, door: Door])[]
 
 async function doorsOf(peers: Peers): Promise<Named> {
   const [ours] = await peers.doors(1)
+  const bun = await peers.bun?.doors(1)
   return [
     ['direct', peers.direct],
     ['bare', peers.bare],
     ['ours', ours as Door],
+    ...(peers.bun === undefined
+      ? []
+      : ([
+          ['bare on Bun', peers.bun.bare],
+          ['ours on Bun', bun?.[0] as Door],
+        ] as const)),
     ...(peers.nginx === undefined ? [] : [['nginx', peers.nginx] as const]),
   ]
 }
@@ -56,17 +63,20 @@ async function added(
   const of = (name: string) => callers.find((one) => one.name === name)?.ms ?? []
   const above = (name: string, q: number) => quantile(of(name), q) - quantile(of('direct'), q)
   const size = `${Math.round(body.length / KIB)} KiB`
-  return [
+  const row = (suffix: string, on: string) =>
     judged({
-      id: `broker.${id}.added`,
-      what: `added to a direct call of ${size}, 1 client; peer: bare node:http + undici`,
+      id: `broker.${id}.added${suffix}`,
+      what: `added to a direct call of ${size}, 1 client; peer: bare node:http + undici${on}`,
       unit: 'ms',
-      value: above('ours', 0.5),
-      p99: above('ours', 0.99),
-      peer: above('bare', 0.5),
-      ratio: above('ours', 0.5) / above('bare', 0.5),
+      value: above(`ours${on}`, 0.5),
+      p99: above(`ours${on}`, 0.99),
+      peer: above(`bare${on}`, 0.5),
+      ratio: above(`ours${on}`, 0.5) / above(`bare${on}`, 0.5),
       ...(goal === undefined ? {} : { goal }),
-    }),
+    })
+  return [
+    row('', ''),
+    ...(of('ours on Bun').length === 0 ? [] : [row('.bun', ' on Bun')]),
     ...(of('nginx').length === 0
       ? []
       : [
@@ -128,7 +138,21 @@ async function throughput(peers: Peers): Promise<BenchRow[]> {
     )
   }
   await peers.ours.ask({ close: true })
-  return rows
+  if (peers.bun === undefined) return rows
+  const ours = await rate(await peers.bun.doors(16), body, peers.bun.ours)
+  const bare = await rate(times(16, peers.bun.bare), body, peers.bun.bare.part)
+  await peers.bun.ours.ask({ close: true })
+  return [
+    ...rows,
+    {
+      id: 'broker.rps.16.bun',
+      what: 'calls of 2 KiB, 16 clients; peer: bare node:http + undici on Bun',
+      unit: 'per s',
+      value: ours.perSecond,
+      peer: bare.perSecond,
+      ratio: ours.perSecond / bare.perSecond,
+    },
+  ]
 }
 
 async function rate(doors: readonly Door[], body: Uint8Array, part?: Part, calls = 400) {

@@ -1,5 +1,5 @@
-import { type ChildProcess, execFileSync, fork, spawn } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { type ChildProcess, execFileSync, fork, spawn, spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -29,36 +29,44 @@ export interface Peers extends AsyncDisposable {
   readonly ours: Part
   /** So many brokers of ours, freshly bound. */
   doors(count: number): Promise<Door[]>
+  /** The same two under Bun. */
+  readonly bun: Pick<Peers, 'bare' | 'ours' | 'doors'> | undefined
 }
 
 /** Starts all of them. */
 export async function startPeers(): Promise<Peers> {
   const dir = mkdtempSync(join(tmpdir(), 'bench-broker-'))
   const children: ChildProcess[] = []
-  const part = async (file: string, args: readonly string[] = []) => {
-    const child = fork(fileURLToPath(new URL(`./${file}`, import.meta.url)), args)
+  const part = async (file: string, args: readonly string[] = [], execPath = process.execPath) => {
+    const child = fork(fileURLToPath(new URL(`./${file}`, import.meta.url)), args, { execPath })
     children.push(child)
     return await started(child)
   }
-  const { first, ...upstream } = await part('upstream.ts')
+  const { first } = await part('upstream.ts')
   const url = `http://127.0.0.1:${(first as { port: number }).port}`
-  const bare = await part('bare.ts', [join(dir, 'bare.sock'), url])
-  const ours = await part('ours.ts', [dir, url])
-  void upstream
+  const pair = async (name: string, execPath?: string) => {
+    const own = join(dir, name)
+    mkdirSync(own)
+    const socketPath = join(own, 'bare.sock')
+    const bare = await part('bare.ts', [socketPath, url], execPath)
+    const ours = await part('ours.ts', [own, url], execPath)
+    const doors = async (count: number) => {
+      const { doors } = await ours.ask<{ doors: { socketPath: string; nonce: string }[] }>({ open: count })
+      return doors.map((door) => ({
+        origin: 'http://broker',
+        socketPath: door.socketPath,
+        headers: { 'x-sandbox-turn': door.nonce },
+      }))
+    }
+    return { bare: { origin: 'http://broker', socketPath, part: bare }, ours, doors }
+  }
+  const bun = findBun()
   return {
     direct: { origin: url },
-    bare: { origin: 'http://broker', socketPath: join(dir, 'bare.sock'), part: bare },
+    ...(await pair('node')),
+    bun: bun === undefined ? undefined : await pair('bun', bun),
     nginx: await startNginx(dir, url, children),
     portkey: await startPortkey(url, children),
-    ours,
-    doors: async (count) => {
-      const { doors } = await ours.ask<{ doors: { socketPath: string; nonce: string }[] }>({ open: count })
-      return doors.map(({ socketPath, nonce }) => ({
-        origin: 'http://broker',
-        socketPath,
-        headers: { 'x-sandbox-turn': nonce },
-      }))
-    },
     [Symbol.asyncDispose]: async () => {
       for (const child of children) child.kill()
       await Promise.all(
@@ -67,6 +75,13 @@ export async function startPeers(): Promise<Peers> {
       rmSync(dir, { recursive: true, force: true })
     },
   }
+}
+
+function findBun(): string | undefined {
+  const { stdout } = spawnSync('bun', ['-e', 'console.log(process.execPath)'], { encoding: 'utf8' })
+  if (typeof stdout === 'string' && stdout.trim() !== '') return stdout.trim()
+  console.error('bench: bun is not installed: its rows are left out')
+  return undefined
 }
 
 async function started(child: ChildProcess): Promise<Part & { readonly first: unknown }> {
