@@ -4,9 +4,9 @@ export type ScriptedPart =
   | { readonly tool: string; readonly input: Record<string, unknown>; readonly id?: string }
 
 /** The server-sent events of one streamed answer, as the Messages API sends them. Text comes in small pieces. */
-export function messageEvents(parts: readonly ScriptedPart[]): readonly string[] {
+export function messageEvents(parts: readonly ScriptedPart[], inputTokens = 10): readonly string[] {
   const usage = {
-    input_tokens: 10,
+    input_tokens: inputTokens,
     output_tokens: 5,
     cache_creation_input_tokens: 0,
     cache_read_input_tokens: 0,

@@ -8,6 +8,7 @@ import {
   type PiProgress,
   type PiTurn,
   type PiWelcome,
+  type PiWorkerConfig,
   PROTOCOL_VERSION,
   readPiProgress,
   readPiResult,
@@ -34,11 +35,11 @@ export interface ToolCallSeen {
   readonly body: Record<string, unknown>
 }
 
-/** What the model answers: parts, a refusal, or parts with a pause before each event. */
+/** What the model answers: parts, a refusal, parts with a pause before each event or with a large context. */
 export type ModelAnswer =
   | readonly ScriptedPart[]
   | { readonly status: number; readonly json: unknown }
-  | { readonly parts: readonly ScriptedPart[]; readonly everyMs: number }
+  | { readonly parts: readonly ScriptedPart[]; readonly everyMs?: number; readonly inputTokens?: number }
   | 'hang'
 
 /** What a {@link PiHost} is told. */
@@ -46,8 +47,9 @@ export interface PiHostOptions {
   readonly tools?: PiWelcome['tools']
   readonly mcp?: PiWelcome['mcp']
   model(call: ModelCall, index: number): ModelAnswer | Promise<ModelAnswer>
-  /** The JSON of an answer on `/tools/` and `/mcp/`. */
+  /** The JSON of an answer on `/tools/`, `/mcp/` and `/compaction/`; without one it is 404. */
   tool?(call: ToolCallSeen): unknown
+  readonly config?: PiWorkerConfig
   /** What becomes of the n-th poll: a broken connection, a status, or as usual. */
   poll?(index: number): 'break' | number | undefined
 }
@@ -230,6 +232,8 @@ class ScriptedPiHost implements PiHost {
       case '/worker/ack':
         if (pending) pending.acked = true
         return answer(response, 200, {})
+      case '/worker/config':
+        return answer(response, this.#options.config === undefined ? 404 : 200, this.#options.config ?? {})
       case '/worker/heartbeat':
         return answer(response, 200, { over: this.#over })
       case '/worker/progress': {
@@ -256,9 +260,9 @@ function answer(response: ServerResponse, status: number, json: unknown): void {
 async function say(response: ServerResponse, reply: ModelAnswer): Promise<void> {
   if (reply === 'hang') return
   if ('status' in reply) return answer(response, reply.status, reply.json)
-  const { parts, everyMs } = 'parts' in reply ? reply : { parts: reply, everyMs: 0 }
+  const { parts, everyMs = 0, inputTokens } = 'parts' in reply ? reply : { parts: reply }
   response.writeHead(200, { 'content-type': 'text/event-stream' })
-  for (const event of messageEvents(parts)) {
+  for (const event of messageEvents(parts, inputTokens)) {
     if (everyMs > 0) await pause(everyMs)
     response.write(event)
   }

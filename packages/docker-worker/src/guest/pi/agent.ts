@@ -11,6 +11,7 @@ import {
   type ToolDefinition,
 } from '@earendil-works/pi-coding-agent'
 import { PI_PLACEHOLDER, type PiMcpSpec, type PiToolSpec } from '@sandbox/protocol'
+import { Compactions } from './compaction.ts'
 import type { LoadedContent } from './content.ts'
 import { logEvent } from './log.ts'
 import { systemPrompt } from './prompts.ts'
@@ -31,6 +32,7 @@ export interface SessionPlan {
 export interface WaitingSession {
   readonly session: AgentSession
   readonly slot: TurnSlot
+  readonly compactions: Compactions
 }
 
 /** Leads nowhere. A call that goes past the turn's own address is refused by the kernel. */
@@ -43,6 +45,8 @@ const FILE_TOOLS = ['bash', 'write', 'edit']
 export interface PiAgentOptions {
   readonly workspace: string
   readonly hostTools: readonly PiToolSpec[]
+  /** Name of the host's compactor; absent when it has none. */
+  readonly compactor?: string
   content(profile: string): Promise<LoadedContent>
 }
 
@@ -83,7 +87,16 @@ export class PiAgent {
       slot,
       skillsRead: this.#skillsRead,
     })
-    const settingsManager = quietSettings()
+    const model = modelLike(modelRuntime, plan.model, content.modelLike)
+    const conversation = openConversation(workspace)
+    const { contextWindow } = model
+    const compactions = new Compactions({
+      slot,
+      conversation,
+      contextWindow,
+      engine: this.#options.compactor,
+    })
+    const settingsManager = quietSettings(compactions.reserveTokens())
     const resourceLoader = new DefaultResourceLoader({
       // Discovery looks here, where nothing is.
       cwd: this.#agentDir,
@@ -96,6 +109,7 @@ export class PiAgent {
       noContextFiles: true,
       extensionFactories: [
         this.#worker(content, slot),
+        compactions.extension,
         ...content.extensions.map((one) => one as ExtensionFactory),
       ],
     })
@@ -103,11 +117,11 @@ export class PiAgent {
     const { session } = await createAgentSession({
       cwd: workspace,
       agentDir: this.#agentDir,
-      model: modelLike(modelRuntime, plan.model, content.modelLike),
+      model,
       modelRuntime,
       settingsManager,
       resourceLoader,
-      sessionManager: openConversation(workspace),
+      sessionManager: conversation,
       customTools: [...customTools] as ToolDefinition[],
       tools: [...customTools.map(({ name }) => name), ...content.toolNames],
     })
@@ -116,7 +130,8 @@ export class PiAgent {
         logEvent('extension failed', { on: event, error: String(error).slice(0, 500) }),
     })
     callThroughSlot(session, slot)
-    return { session, slot }
+    compactions.watch(session)
+    return { session, slot, compactions }
   }
 
   /** The worker's own part in a session: the prompt of the turn, and tools that wait for their skill. */
@@ -157,8 +172,9 @@ async function makeRuntime(): Promise<ModelRuntime> {
 }
 
 /** Nothing is kept warm between turns, resized, or written anywhere. */
-function quietSettings(): SettingsManager {
+function quietSettings(reserveTokens: number): SettingsManager {
   return SettingsManager.inMemory({
+    compaction: { reserveTokens },
     cacheWarming: 'off',
     images: { autoResize: false },
     enableInstallTelemetry: false,

@@ -8,7 +8,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import type { PiTurn } from '@sandbox/protocol'
+import { type PiTurn, readCompactionReport, readCompactionRequest } from '@sandbox/protocol'
 import { tempDir } from '@sandbox/testing'
 import { describe, expect, test } from 'vitest'
 import { type ModelCall, openPiHost, type PiHost, type PiHostOptions } from '../../testing/pi-host.ts'
@@ -320,6 +320,51 @@ describe('the conversation', () => {
   ])('a host that answers %i has no more turns: exit code %i', async (status, code) => {
     await using at = await place({ ...says(), poll: () => status })
     expect(await at.worker.ended).toBe(code)
+  })
+})
+
+describe('compaction', () => {
+  const config = { compaction: { engine: 'host-engine' } }
+  const long = (word: string) => `${word} `.repeat(90_000 / (word.length + 1))
+  const full = { parts: ['Second.'], inputTokens: 190_000 }
+
+  test('CP-05 CP-10 CP-17 the host’s compactor makes the summary, and hears before the result what became of it', async () => {
+    await using at = await place({
+      ...says(['First.'], full, ['Third.']),
+      config,
+      tool: ({ path, body }) => {
+        if (path !== '/compaction/compact') return {}
+        const { firstKeptEntryId, tokensBefore } = body
+        return { ok: true, result: { firstKeptEntryId, tokensBefore, summary: 'SUMMARY OF THE HOST' } }
+      },
+    })
+    const { host } = at
+    await host.play({ text: long('alpha') })
+    await host.play({ text: long('beta') })
+    expect(host.toolCalls.map(({ path }) => path)).toEqual(['/compaction/compact', '/compaction/report'])
+    const [asked, report] = host.toolCalls.map(({ body }) => body)
+    expect(readCompactionRequest(asked)).toMatchObject({ reason: 'threshold', isSplitTurn: false })
+    expect(JSON.stringify(asked?.messagesToSummarize)).toContain('alpha')
+    expect(JSON.stringify(asked?.keptMessages)).toContain('beta')
+    expect(readCompactionReport(report)).toMatchObject({ kind: 'compacted', engine: 'host-engine' })
+    await host.play({ text: 'three' })
+    expect(told(host.modelCalls.at(-1))).toContain('SUMMARY OF THE HOST')
+    expect(told(host.modelCalls.at(-1))).not.toContain('alpha')
+    expect(host.modelCalls).toHaveLength(3)
+  })
+
+  test('CP-05 a host that falls back or fails: the agent makes its own summary, and the turn is answered', async () => {
+    await using at = await place({
+      ...says(['First.'], full, ['SUMMARY OF PI'], ['Third.']),
+      config,
+      tool: ({ path }) => (path === '/compaction/compact' ? { ok: false, fallback: 'busy' } : {}),
+    })
+    const { host } = at
+    await host.play({ text: long('alpha') })
+    expect(await host.play({ text: long('beta') })).toMatchObject({ ok: true, text: 'Second.' })
+    expect(host.toolCalls.at(-1)?.body).toMatchObject({ kind: 'compacted', engine: 'pi' })
+    await host.play({ text: 'three' })
+    expect(told(host.modelCalls.at(-1))).toContain('SUMMARY OF PI')
   })
 })
 

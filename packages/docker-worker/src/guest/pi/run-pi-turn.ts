@@ -32,7 +32,7 @@ const REST_MS = 5_000
  * so that its outcome still arrives. The session is spent afterwards.
  */
 export async function runPiTurn({ waiting, atHand, progress, over }: PiTurnRun): Promise<PiTurnEnd> {
-  const { session, slot } = waiting
+  const { session, slot, compactions } = waiting
   const { turn } = atHand
   const startedAt = performance.now()
   const watch = new TurnWatch(progress)
@@ -46,6 +46,7 @@ export async function runPiTurn({ waiting, atHand, progress, over }: PiTurnRun):
     const code = deadline.signal.aborted ? 'deadline' : over.aborted ? 'internal' : undefined
     const settled = code === undefined || (await comeToRest(session, run))
     const outcome = code === undefined ? watch.outcome(error) : failed(code, 'The turn was called off.')
+    await compactions.reported()
     const durationMs = Math.round(performance.now() - startedAt)
     logEvent('turn finished', { turnId: turn.turnId, ok: outcome.ok, tools: watch.tools, durationMs })
     return { outcome, settled }

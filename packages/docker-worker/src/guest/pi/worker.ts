@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import * as pi from '@earendil-works/pi-coding-agent'
-import { limits, type PiOutcome, type PiTurn } from '@sandbox/protocol'
+import { limits, type PiOutcome, type PiTurn, type PiWelcome } from '@sandbox/protocol'
 import type { ContentKit } from '../../pi-content.ts'
 import { BrokerWire } from '../shared/broker-wire.ts'
 import { GuestError } from '../shared/errors.ts'
@@ -37,8 +37,17 @@ export async function runPiWorker({ socket, workspace, content }: PiWorkerPlaces
   const wire = new BrokerWire(socket)
   const desk = new PiDesk(wire)
   const welcome = await desk.hello(readPosture())
+  const { compaction } = await desk.config()
   await using forwarder = await openLoopbackForwarder({ socketPath: socket })
-  const worker = new PiWorker({ wire, desk, forwarder, workspace, content, hostTools: welcome.tools })
+  const worker = new PiWorker({
+    wire,
+    desk,
+    forwarder,
+    workspace,
+    content,
+    hostTools: welcome.tools,
+    compactor: compaction?.engine,
+  })
   await worker.warm()
   logEvent('ready', { tools: welcome.tools.length, mcp: welcome.mcp.length })
   for (;;) {
@@ -81,7 +90,8 @@ interface PiWorkerParts {
   readonly forwarder: LoopbackForwarder
   readonly workspace: string
   readonly content: string
-  readonly hostTools: Awaited<ReturnType<PiDesk['hello']>>['tools']
+  readonly hostTools: PiWelcome['tools']
+  readonly compactor: string | undefined
 }
 
 class PiWorker {
@@ -93,8 +103,13 @@ class PiWorker {
 
   constructor(parts: PiWorkerParts) {
     this.#parts = parts
-    const { workspace, hostTools } = parts
-    this.#agent = new PiAgent({ workspace, hostTools, content: (profile) => this.#content(profile) })
+    const { workspace, hostTools, compactor } = parts
+    this.#agent = new PiAgent({
+      workspace,
+      hostTools,
+      content: (profile) => this.#content(profile),
+      ...(compactor === undefined ? {} : { compactor }),
+    })
   }
 
   async warm(): Promise<void> {

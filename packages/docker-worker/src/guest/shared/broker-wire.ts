@@ -1,10 +1,12 @@
-import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
 import { BROKER_HOST, limits } from '@sandbox/protocol'
 import { GuestError, type GuestErrorCode } from './errors.ts'
+import { HttpAnswer } from './http-answer.ts'
 import { isObject, parseJson } from './json.ts'
 
-// Not by `import`: that reads every export of the module, and one of them loads Node's whole WebSocket: 30 ms.
-const { Agent, request } = process.getBuiltinModule('node:http')
+// Not `node:http`: loading it and its first requests take as long as the rest of a worker's start, and a MiB. Not by
+// `import`: that reads every export of a module.
+const { connect } = process.getBuiltinModule('node:net')
 
 /** One request to the host. */
 export interface WireCall {
@@ -34,13 +36,17 @@ export const REFUSED_BODY = { error: { code: 'refused' } } as const
 
 const REFUSAL_TEXT_CHARS = 1024
 
+const TARGET = /^\/[\x21-\x7e]*$/
+const HEADER_VALUE = /^[\x20-\x7e]*$/
+
 /**
  * HTTP over the worker's Unix socket, on connections that are kept alive. Sends `host`, `content-type`,
  * `content-length` and what the caller names, and nothing else: the host refuses unknown headers.
  */
 export class BrokerWire {
   readonly #socketPath: string
-  readonly #agent = new Agent({ keepAlive: true })
+  readonly #open = new Set<Connection>()
+  readonly #idle: Connection[] = []
 
   constructor(socketPath: string) {
     this.#socketPath = socketPath
@@ -48,73 +54,102 @@ export class BrokerWire {
 
   /**
    * Sends one request. Resolves with any status. Throws a {@link GuestError}: `connection_lost`, `timeout`,
-   * `aborted`, `answer_too_large`, or `answer_invalid` for a 200 that is no JSON. Never sends twice.
+   * `aborted`, `answer_too_large`, or `answer_invalid` for a 200 that is no JSON; a `TypeError` for a path or a header
+   * that no request can carry. Never sends twice.
    */
   call(call: WireCall): Promise<WireAnswer> {
-    const { method, path, body, signal, timeoutMs = limits.WORKER_CALL_TIMEOUT_MS } = call
+    const { path, signal, timeoutMs = limits.WORKER_CALL_TIMEOUT_MS } = call
     if (signal?.aborted) return Promise.reject(new GuestError('aborted', `${path}: the time is over`))
     return new Promise((resolve, reject) => {
-      const outgoing = request({
-        socketPath: this.#socketPath,
-        agent: this.#agent,
-        setDefaultHeaders: false,
-        method,
-        path,
-        headers: { host: BROKER_HOST, ...bodyHeaders(body), ...call.headers },
-      })
+      const bytes = requestText(call)
+      const connection = this.#connection()
+      const answer = new HttpAnswer(call.answerBytes)
       const release = () => {
         clearTimeout(timer)
         signal?.removeEventListener('abort', abort)
+        connection.exchange = undefined
       }
       const fail = (code: GuestErrorCode, message: string, cause?: unknown) => {
         release()
-        outgoing.destroy()
+        connection.socket.destroy()
         reject(new GuestError(code, `${path}: ${message}`, cause === undefined ? {} : { cause }))
       }
       const abort = () => fail('aborted', 'the time is over')
       const timer = setTimeout(() => fail('timeout', `no answer within ${timeoutMs} ms`), timeoutMs)
       signal?.addEventListener('abort', abort)
-      outgoing.on('error', (cause) => fail('connection_lost', 'no connection to the host', cause))
-      outgoing.on('response', (incoming) => {
-        readBody(incoming, call.answerBytes, fail, (text) => {
-          const answer = readAnswer(incoming.statusCode ?? 0, text)
-          if (answer === undefined) return fail('answer_invalid', 'the answer is no JSON')
+      connection.exchange = {
+        lost: (cause) => fail('connection_lost', 'no connection to the host', cause),
+        take: (chunk) => {
+          const state = answer.push(chunk)
+          if (state === 'more') return
+          if (state === 'too_large')
+            return fail('answer_too_large', `the answer is over ${call.answerBytes} bytes`)
+          if (state === 'broken') return fail('connection_lost', 'the answer is no HTTP')
+          const read = readAnswer(answer.status, answer.text())
+          if (read === undefined) return fail('answer_invalid', 'the answer is no JSON')
           release()
-          resolve(answer)
-        })
-      })
-      outgoing.end(body)
+          if (answer.reusable) this.#rest(connection)
+          else connection.socket.destroy()
+          resolve(read)
+        },
+      }
+      connection.socket.write(bytes)
     })
   }
 
   /** Closes every connection; calls in flight fail. */
   close(): void {
-    this.#agent.destroy()
+    for (const { socket } of this.#open) socket.destroy()
   }
+
+  #connection(): Connection {
+    const idle = this.#idle.pop()
+    if (idle !== undefined) {
+      idle.socket.ref()
+      return idle
+    }
+    const socket = connect(this.#socketPath)
+    const connection: Connection = { socket, exchange: undefined }
+    this.#open.add(connection)
+    let cause: unknown
+    socket.on('error', (error) => {
+      cause = error
+    })
+    // Bytes that nobody asked for end the connection.
+    socket.on('data', (chunk) => (connection.exchange ? connection.exchange.take(chunk) : socket.destroy()))
+    socket.on('close', () => {
+      this.#open.delete(connection)
+      const at = this.#idle.indexOf(connection)
+      if (at !== -1) this.#idle.splice(at, 1)
+      connection.exchange?.lost(cause)
+    })
+    return connection
+  }
+
+  #rest(connection: Connection): void {
+    connection.socket.unref()
+    this.#idle.push(connection)
+  }
+}
+
+interface Connection {
+  readonly socket: Socket
+  /** The call whose answer is awaited. */
+  exchange: { take(chunk: Buffer): void; lost(cause: unknown): void } | undefined
+}
+
+function requestText({ method, path, headers, body }: WireCall): string {
+  const all = Object.entries({ host: BROKER_HOST, ...bodyHeaders(body), ...headers })
+  if (!TARGET.test(path) || all.some(([, value]) => !HEADER_VALUE.test(value))) {
+    throw new TypeError('a path or a header of a call has characters that no request can carry')
+  }
+  const lines = all.map(([name, value]) => `${name}: ${value}\r\n`)
+  return `${method} ${path} HTTP/1.1\r\n${lines.join('')}\r\n${body ?? ''}`
 }
 
 function bodyHeaders(body: string | undefined): Record<string, string> {
   if (body === undefined) return {}
   return { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) }
-}
-
-function readBody(
-  incoming: IncomingMessage,
-  maxBytes: number,
-  fail: (code: GuestErrorCode, message: string, cause?: unknown) => void,
-  done: (text: string) => void,
-): void {
-  const chunks: Buffer[] = []
-  let bytes = 0
-  incoming.on('data', (chunk: Buffer) => {
-    bytes += chunk.byteLength
-    if (bytes > maxBytes) fail('answer_too_large', `the answer is over ${maxBytes} bytes`)
-    else chunks.push(chunk)
-  })
-  incoming.on('error', (cause) => fail('connection_lost', 'the answer broke off', cause))
-  incoming.on('end', () => {
-    if (bytes <= maxBytes) done(Buffer.concat(chunks).toString('utf8'))
-  })
 }
 
 function readAnswer(status: number, text: string): WireAnswer | undefined {
