@@ -5,7 +5,7 @@ import { readmeBlocks, runBlock } from './support/readme.ts'
 const isRoot = process.getuid?.() === 0
 
 afterAll(() => {
-  for (const path of ['/tmp/readme-bot-run', '/tmp/readme-bot-work', '/tmp/readme-worker.sock']) {
+  for (const path of ['/tmp/readme-bot-run', '/tmp/readme-bot-work', '/tmp/readme-worker.sock', '/tmp/readme-pi.sock']) {
     rmSync(path, { recursive: true, force: true })
   }
 })
@@ -15,6 +15,7 @@ test('every published package has a block in the README', () => {
     '@sandbox/protocol',
     '@sandbox/credential-scope',
     '@sandbox/broker',
+    '@sandbox/pi-broker',
     '@sandbox/docker-worker',
     '@sandbox/roundtable-plugin',
   ])
@@ -33,6 +34,10 @@ test('the block of credential-scope prints no key', async () => {
 
 test('the block of broker opens and closes its socket', async () => {
   expect(await runBlock('@sandbox/broker')).toBe('')
+})
+
+test('the block of pi-broker opens and closes its socket', async () => {
+  expect(await runBlock('@sandbox/pi-broker')).toBe('starting\n')
 })
 
 // Workers never run as root: there the example would need a uid and a gid.

@@ -125,7 +125,7 @@ const LOWER: readonly Fence[] = [
   {
     name: 'pi-broker-on-engine-only',
     why: 'pi-broker enters the broker by ./engine alone',
-    from: { path: '^packages/pi-broker/' },
+    from: { path: '^packages/pi-broker/', pathNot: TESTS },
     to: { path: BROKER, pathNot: `${BROKER}engine/index\\.ts$` },
   },
 ]

@@ -46,7 +46,7 @@ export const TABLE: readonly WorkspaceRow[] = [
     name: PI_BROKER,
     own: [ENGINE, SCOPE, PROTOCOL],
     external: [],
-    published: false,
+    published: true,
   },
   {
     dir: 'packages/docker-worker',

@@ -47,7 +47,7 @@ export interface PiUpstreamOptions {
 }
 
 /** The Messages API, unless the options name another place. */
-export const ANTHROPIC = 'https://api.anthropic.com'
+const ANTHROPIC = 'https://api.anthropic.com'
 const PICKER_MS = 10_000
 
 /**

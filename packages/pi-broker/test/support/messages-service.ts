@@ -21,7 +21,7 @@ export type Block =
   | { readonly type: 'tool_use'; readonly id: string; readonly name: string; readonly input: object }
 
 /** A whole answer, as JSON. */
-export function message(blocks: readonly Block[]): object {
+function message(blocks: readonly Block[]): object {
   const stop_reason = blocks.some(({ type }) => type === 'tool_use') ? 'tool_use' : 'end_turn'
   return {
     id: 'msg_1',
