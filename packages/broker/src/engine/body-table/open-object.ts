@@ -23,6 +23,8 @@ export class Member {
   /** Of a string: whether it has escapes. */
   escaped = false
   cut = false
+  /** The field after it. */
+  next: Member | undefined
 
   constructor(name: string, start: number, field: CompiledField) {
     this.name = name
@@ -57,13 +59,14 @@ export interface WalkState {
 /** An object that is held against its rule: its fields so far, and at its end what is cut and written. */
 export class OpenObject implements ClosedObject {
   readonly rule: CompiledObject
-  readonly members: Member[] = []
   readonly #state: WalkState
   readonly #start: number
   readonly #firstEdit: number
   #added: Map<string, Uint8Array> | undefined
   #end = 0
   #isCut = false
+  /** Its fields, linked: most objects have two or three. */
+  #first: Member | undefined
   #last: Member | undefined
 
   constructor(rule: CompiledObject, start: number, state: WalkState) {
@@ -90,12 +93,18 @@ export class OpenObject implements ClosedObject {
     return this.#last as Member
   }
 
+  /** The name of that field; empty before the first. */
+  get lastName(): string {
+    return this.#last === undefined ? '' : this.#last.name
+  }
+
   /** A field begins. */
   add(name: string, start: number): Member {
     const { names, others } = this.rule
     const member = new Member(name, start, names.get(name) ?? others)
+    if (this.#last === undefined) this.#first = member
+    else this.#last.next = member
     this.#last = member
-    this.members.push(member)
     return member
   }
 
@@ -182,13 +191,17 @@ export class OpenObject implements ClosedObject {
   }
 
   #find(name: string): Member | undefined {
-    for (const member of this.members) if (member.name === name && !member.cut) return member
+    for (let member = this.#first; member !== undefined; member = member.next) {
+      if (member.name === name && !member.cut) return member
+    }
     return undefined
   }
 
   /** The field of an id, unless it was cut out. */
   #byId(id: number): Member | undefined {
-    for (const member of this.members) if (member.field.id === id && !member.cut) return member
+    for (let member = this.#first; member !== undefined; member = member.next) {
+      if (member.field.id === id && !member.cut) return member
+    }
     return undefined
   }
 
@@ -204,26 +217,27 @@ export class OpenObject implements ClosedObject {
       this.refuse(kind === undefined ? 'is missing' : `is none of ${[...of.keys()].join(', ')}`, by)
     }
     this.#require(variant.required)
-    for (const { field, name, cut } of this.members) {
+    for (let one = this.#first; one !== undefined; one = one.next) {
+      const { field, name, cut } = one
       if (!cut && field.listed && variant.allowed[field.id] !== 1) this.drop(name)
     }
   }
 
   /** What is cut and added among the direct fields. A comma goes with each cut field, and comes with each new one. */
   #ownEdits(): Edit[] {
-    const { members } = this
     const edits: Edit[] = []
     let kept = false
     let from: number | undefined
-    members.forEach((member, index) => {
+    let last = this.#start + 1
+    for (let member = this.#first; member !== undefined; member = member.next) {
       if (!member.cut) {
         if (from !== undefined) edits.push({ start: from, end: member.start })
         from = undefined
         kept = true
-      } else if (kept) edits.push({ start: (members[index - 1] as Member).end, end: member.end })
+      } else if (kept) edits.push({ start: last, end: member.end })
       else from ??= member.start
-    })
-    const last = members.at(-1)?.end ?? this.#start + 1
+      last = member.end
+    }
     if (from !== undefined) edits.push({ start: from, end: last })
     if (this.#added !== undefined) {
       const fields = [...this.#added].map(([name, value]) => `${JSON.stringify(name)}:${Buffer.from(value)}`)

@@ -75,7 +75,7 @@ export class TableWalk {
     for (const open of this.#open) {
       if (!(open instanceof OpenObject)) path += `[${Math.max(0, open.items - 1)}]`
       else if (open !== this.#open.at(-1) || field === undefined) {
-        path += dotted(path, cleaned(open.members.at(-1)?.name ?? ''))
+        path += dotted(path, cleaned(open.lastName))
       }
     }
     return field === undefined || field === '' ? path : path + dotted(path, cleaned(field))
@@ -217,7 +217,7 @@ export class TableWalk {
     let path = ''
     for (const open of this.#open) {
       if (!(open instanceof OpenObject)) path += '[]'
-      else path += dotted(path, open === this.#open.at(-1) ? name : cleaned(open.members.at(-1)?.name ?? ''))
+      else path += dotted(path, open === this.#open.at(-1) ? name : cleaned(open.lastName))
     }
     return path
   }
