@@ -313,6 +313,27 @@ describe('what the upstream answers [call:generic-errors]', () => {
     expect(received.toString()).not.toMatch(/detail|org-1|internal/)
   })
 
+  test.each<[after: string, status: number, seconds: RegExp | undefined]>([
+    ['7', 429, /^7$/],
+    ['0', 503, /^1$/],
+    ['999999999', 529, /^86400$/],
+    [new Date(Date.now() + 60_000).toUTCString(), 429, /^(60|5\d)$/],
+    [new Date(0).toUTCString(), 429, /^1$/],
+    ['soon', 429, undefined],
+    ['-5', 429, undefined],
+    ['1e3', 503, undefined],
+    ['7', 400, undefined],
+  ])('W-45 retry-after: %s of a %i', async (after, status, seconds) => {
+    const { answer } = await once({}, (rig) => {
+      rig.upstream.script = (_, response) => {
+        response.writeHead(status, { 'retry-after': after }).end('{}')
+      }
+    })
+    const told = answer.headers['retry-after']
+    if (seconds === undefined) expect(told).toBeUndefined()
+    else expect(told).toMatch(seconds)
+  })
+
   test('SB-27 over 1 MiB, announced or not, and what is no JSON object, is 502', async () => {
     const big = JSON.stringify({ a: 'x'.repeat(1024 * 1024) })
     for (const [body, announced] of [

@@ -16,16 +16,38 @@ export async function readJson(
   },
 ): Promise<Record<string, unknown>> {
   try {
-    if (answer.status < 200 || answer.status >= 300) throw statusRefusal(answer.status)
+    if (answer.status < 200 || answer.status >= 300) throw statusRefusal(answer.status, answer.headers)
     return parseAnswer(await readAnswer(answer, bounds))
   } finally {
     answer.cancel()
   }
 }
 
-/** What a status other than 2xx means for a guest that does not learn it. */
-export function statusRefusal(status: number): CallRefusal {
-  return new CallRefusal('upstream_status', { retry: status >= 500 || [408, 409, 429].includes(status) })
+/** Longest wait that a guest is told. */
+const LONGEST_WAIT_MS = 24 * 60 * 60 * 1000
+
+/**
+ * What a status other than 2xx means for a guest that does not learn it (W-45): whether the same call may work later,
+ * and when the upstream says so, how much later.
+ */
+export function statusRefusal(status: number, headers: UpstreamAnswer['headers'] = {}): CallRefusal {
+  const retry = status >= 500 || [408, 409, 429].includes(status)
+  const waitMs = retry ? retryAfterMs(headers['retry-after']) : undefined
+  return new CallRefusal('upstream_status', { retry, ...(waitMs !== undefined && { retryAfterMs: waitMs }) })
+}
+
+/** RFC 9110 section 5.6.7, as everybody writes it now. */
+const DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/
+
+/** RFC 9110 section 10.2.3: seconds, or a date. */
+function retryAfterMs(value: string | string[] | undefined): number | undefined {
+  if (typeof value !== 'string') return undefined
+  const ms = /^\d{1,9}$/.test(value)
+    ? Number(value) * 1000
+    : DATE.test(value)
+      ? Date.parse(value) - Date.now()
+      : Number.NaN
+  return Number.isFinite(ms) ? Math.min(Math.max(0, ms), LONGEST_WAIT_MS) : undefined
 }
 
 /**
