@@ -34,6 +34,8 @@ export class WireGuest {
   readonly #exit = Promise.withResolvers<WorkerExit>()
   #nonce = ''
   output = ''
+  /** It stays when its host is gone, as a hostile one would. */
+  lingers = false
 
   constructor(spec: WorkerSpec, script: GuestScript) {
     this.spec = spec
@@ -59,7 +61,7 @@ export class WireGuest {
       await this.hello()
       while (this.alive) await this.#next()
     } catch {
-      this.end({ reason: 'exited', code: 4 })
+      if (!this.lingers) this.end({ reason: 'exited', code: 4 })
     }
   }
 

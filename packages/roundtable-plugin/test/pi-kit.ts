@@ -80,7 +80,10 @@ export function piKit({ script, policy, ports }: PiKitOptions = {}): PiKit {
   }
 }
 
-/** Waits until something is true; for the end of things that nobody can await. */
+/** Waits until something is true, for the end of things that nobody can await. Throws when that never comes. */
 export async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise((done) => setTimeout(done, 2))
+  for (let left = 20_000; !condition(); left -= 5) {
+    if (left < 0) throw new TypeError(`never came true: ${condition}`)
+    await new Promise((done) => setTimeout(done, 5))
+  }
 }

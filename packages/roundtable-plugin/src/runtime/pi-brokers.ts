@@ -1,5 +1,6 @@
 import type { PiSandboxBrokerOptions } from '@sandbox/pi-broker'
 import type { PiSandboxRuntimeOptions } from '../pi-options.ts'
+import { HANDED_ON } from './pi-option-names.ts'
 import { compactionTimeoutMs, type PiPolicy, type ResolvedPiProfile } from './pi-policy.ts'
 
 /** What the broker of a worker is made from, by the worker's profile. */
@@ -12,14 +13,11 @@ export type PiBrokers = (profile: ResolvedPiProfile) => PiSandboxBrokerOptions
 export function piBrokers(options: PiSandboxRuntimeOptions, policy: PiPolicy): PiBrokers {
   const { tools = [], mcp = [], compaction } = options
   const timeoutMs = compactionTimeoutMs(policy.turnTimeoutMs, compaction?.timeoutMs)
-  const { oauthToken, upstream, allowHttp, authSlot, betas, allowFields, setFields, onCompaction } = options
-  const { maxCalls, maxParallelCalls, maxQueuedCalls, maxOutputTokens, idleMs } = options
-  const given = { upstream, allowHttp, authSlot, betas, allowFields, setFields, onCompaction }
-  const counts = { maxCalls, maxParallelCalls, maxQueuedCalls, maxOutputTokens, idleMs }
-  const set = Object.entries({ ...given, ...counts }).filter(([, value]) => value !== undefined)
+  const all: Readonly<Record<string, unknown>> = { ...options }
+  const set = HANDED_ON.filter((name) => all[name] !== undefined).map((name) => [name, all[name]])
   return (profile) => ({
     ...Object.fromEntries(set),
-    oauthToken,
+    oauthToken: options.oauthToken,
     model: profile.model,
     tools: tools.filter(({ name }) => profile.tools.includes(name)),
     mcp: mcp.filter(({ name }) => profile.mcp.includes(name)),

@@ -186,11 +186,11 @@ export class PiChannel {
     await untilAborted(this.#options.ready(), signal)
     if (await this.#fits(profile, signal)) return this.#seat as PiSeat
     if (this.#seat !== undefined) await untilAborted(this.retire(this.#seat), signal)
-    await untilAborted(this.#clearLeftovers(), signal)
-    const stuck = [...this.#leftovers].some((seat) => !seat.dead)
-    if (stuck) throw cleanupFailed()
     for (;;) {
       this.#restarts.check()
+      await untilAborted(this.#clearLeftovers(), signal)
+      // The worker before shares the workspace: as long as it may run, there is no other.
+      if ([...this.#leftovers].some((seat) => !seat.dead)) throw cleanupFailed()
       try {
         return await this.#open(profile, signal)
       } catch (cause) {

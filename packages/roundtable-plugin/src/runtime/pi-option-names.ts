@@ -1,26 +1,16 @@
+import type { PiSandboxBrokerOptions } from '@sandbox/pi-broker'
 import type { PiSandboxRuntimeOptions } from '../pi-options.ts'
 import { checkNames, LIMITS, names } from './option-names.ts'
 import type { PiProfile } from './pi-policy.ts'
 
-const RUNTIME = names<keyof PiSandboxRuntimeOptions>({
-  partyDir: 1,
-  image: 1,
-  content: 1,
-  profiles: 1,
-  model: 1,
-  prompt: 1,
-  timeZone: 1,
-  turnTimeoutMs: 1,
-  startTimeoutMs: 1,
-  workspaceBytes: 1,
-  keyContact: 1,
+/** Options of the broker that are handed on as they are. */
+export const HANDED_ON = names<
+  keyof Omit<PiSandboxBrokerOptions, 'model' | 'bodyBudget' | 'tools' | 'mcp' | 'compaction' | 'onCall'>
+>({
   oauthToken: 1,
   upstream: 1,
   allowHttp: 1,
   authSlot: 1,
-  tools: 1,
-  mcp: 1,
-  compaction: 1,
   maxCalls: 1,
   maxParallelCalls: 1,
   maxQueuedCalls: 1,
@@ -29,6 +19,23 @@ const RUNTIME = names<keyof PiSandboxRuntimeOptions>({
   betas: 1,
   allowFields: 1,
   setFields: 1,
+  credit: 1,
+  onFailure: 1,
+  onReceipt: 1,
+  onCompaction: 1,
+})
+
+const OWN = names<Exclude<keyof PiSandboxRuntimeOptions, keyof PiSandboxBrokerOptions>>({
+  partyDir: 1,
+  image: 1,
+  content: 1,
+  profiles: 1,
+  prompt: 1,
+  timeZone: 1,
+  turnTimeoutMs: 1,
+  startTimeoutMs: 1,
+  workspaceBytes: 1,
+  keyContact: 1,
   judge: 1,
   memory: 1,
   uid: 1,
@@ -36,11 +43,11 @@ const RUNTIME = names<keyof PiSandboxRuntimeOptions>({
   driver: 1,
   engineSocket: 1,
   limits: 1,
-  onCall: 1,
-  onCompaction: 1,
   onTurn: 1,
   logger: 1,
 })
+
+const RUNTIME = [...OWN, ...HANDED_ON, 'model', 'tools', 'mcp', 'compaction', 'onCall']
 
 const PROFILE = names<keyof PiProfile>({ model: 1, prompt: 1, mcp: 1, tools: 1 })
 

@@ -41,7 +41,7 @@ export class PiSeat {
   #exit: WorkerExit | undefined
   #opened = false
   #removed = false
-  #watched: { readonly turnId: string; readonly watch: CallWatch } | undefined
+  #watched: { readonly turnId: string; readonly watch: CallWatch; onMissing(): void } | undefined
   #settling: Promise<unknown[]> | undefined
 
   constructor(ports: PiRuntimePorts, options: PiSeatOptions) {
@@ -118,10 +118,13 @@ export class PiSeat {
     this.#opened = true
   }
 
-  /** Follows the model calls of one turn from now on, in place of those of the turn before. */
-  watch(turnId: string): CallWatch {
+  /**
+   * Follows the model calls of one turn from now on, in place of those of the turn before. `onMissing` is called when
+   * there is no credential for the turn's scope.
+   */
+  watch(turnId: string, onMissing: () => void): CallWatch {
     const watch = new CallWatch()
-    this.#watched = { turnId, watch }
+    this.#watched = { turnId, watch, onMissing }
     return watch
   }
 
@@ -160,7 +163,10 @@ export class PiSeat {
   }
 
   #saw(event: CallEvent): void {
-    if (event.turnId === this.#watched?.turnId) this.#watched?.watch.saw(event)
+    const watched = this.#watched
+    if (watched === undefined || event.turnId !== watched.turnId) return
+    watched.watch.saw(event)
+    if (watched.watch.trouble.credential === 'missing') watched.onMissing()
   }
 
   async #settle(): Promise<unknown[]> {

@@ -54,6 +54,7 @@ export class PiTurnRun {
   #seat: PiSeat | undefined
   #bound: PiBoundTurn | undefined
   #watch: CallWatch | undefined
+  readonly #missing = Promise.withResolvers<'missing'>()
   #delivered = false
   /** The worker said what became of the turn: it is well, and waits for the next. */
   #reported = false
@@ -134,8 +135,10 @@ export class PiTurnRun {
     })
     this.#delivered = true
     progress.enter('answering')
-    const said = await untilAborted(outcome, seat.gone)
+    const said = await untilAborted(Promise.race([outcome, this.#missing.promise]), seat.gone)
     this.#reported = true
+    // An agent may ask again for a while. Its worker is not at fault: it hears that the turn is over, and takes the next.
+    if (said === 'missing') return noCredential()
     if (said.ok) return checkedAnswer(said)
     const late = performance.now() >= ending.deadline - limits.SOFT_DEADLINE_MS
     return piFailureOfOutcome(said, this.#evidence, late)
@@ -146,7 +149,7 @@ export class PiTurnRun {
     const { channel, speaker, turnId } = input
     const { signal, deadline } = ending
     signal.throwIfAborted()
-    this.#watch = seat.watch(turnId)
+    this.#watch = seat.watch(turnId, () => this.#missing.resolve('missing'))
     const context = { channel, speaker: { ...speaker }, profile: profile.name, thinking, deadline, signal }
     this.#bound = seat.broker.bind(context, { turnId })
     return this.#bound
@@ -254,6 +257,10 @@ async function asked<Question, Answer>(
   question: Question,
 ): Promise<Answer> {
   return await hook(question)
+}
+
+function noCredential(): TurnFailure {
+  return { category: 'credential', trouble: 'missing', cause: 'no credential for this channel and speaker' }
 }
 
 /** The desk has checked the answer; it is checked here again, since it goes to people. */
