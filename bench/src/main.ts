@@ -13,6 +13,10 @@ const benches: Record<string, Bench> = {
       'from a message to the first model call and to the reply: this product, docker run, a bare process',
     load: () => import('./turn-start.ts'),
   },
+  'pi-start': {
+    about: 'from the start of a Pi worker to its first poll: from its image, without code cache, unbundled',
+    load: () => import('./pi-start.ts'),
+  },
   'credential-scope': {
     about: 'the matcher, the key file and the scopes: one core, in this process',
     load: () => import('./credential-scope.ts'),

@@ -154,8 +154,10 @@ describe('a turn', () => {
   })
 
   test('W-75 ends by itself before the host’s deadline, and the next one is served', async () => {
-    await using at = await place(says('hang', ['Two.']))
-    expect(await at.host.play({ remainingMs: 1_500 })).toMatchObject({ ok: false, code: 'deadline' })
+    const nonce = 'nonce-of-a-long-turn'
+    await using at = await place({ model: (call) => (call.nonce === nonce ? 'hang' : ['Two.']) })
+    await at.host.polled()
+    expect(await at.host.play({ nonce, remainingMs: 1_500 })).toMatchObject({ ok: false, code: 'deadline' })
     expect(await at.host.play()).toMatchObject({ ok: true, text: 'Two.' })
   })
 
