@@ -16,16 +16,23 @@ async function cli(args: readonly string[]): Promise<{ code: number | null; out:
   return { code, ...text }
 }
 
-test('the program: result on stdout, progress and problems on stderr, exit codes as documented', async () => {
-  const [help, wrong, failed] = await Promise.all([
-    cli(['--help']),
-    cli(['fly']),
-    cli(['ps', '--socket', '/nonexistent/docker.sock']),
-  ])
-  expect(help).toMatchObject({ code: 0, err: '' })
-  expect(help.out).toContain('sandbox-worker <command>')
-  expect(wrong).toMatchObject({ code: 2, out: '' })
-  expect(wrong.err).toBe('There is no command "fly".\nTry: sandbox-worker --help\n')
-  expect(failed).toMatchObject({ code: 1, out: '' })
-  expect(failed.err).toContain('(engine_unreachable)')
-}, 60_000)
+/** The sources have `using`, which Node 22 runs only after the build. */
+const runsSources = process.versions.bun !== undefined || Number(process.versions.node.split('.')[0]) >= 24
+
+test.skipIf(!runsSources)(
+  'the program: result on stdout, progress and problems on stderr, exit codes as documented',
+  async () => {
+    const [help, wrong, failed] = await Promise.all([
+      cli(['--help']),
+      cli(['fly']),
+      cli(['ps', '--socket', '/nonexistent/docker.sock']),
+    ])
+    expect(help).toMatchObject({ code: 0, err: '' })
+    expect(help.out).toContain('sandbox-worker <command>')
+    expect(wrong).toMatchObject({ code: 2, out: '' })
+    expect(wrong.err).toBe('There is no command "fly".\nTry: sandbox-worker --help\n')
+    expect(failed).toMatchObject({ code: 1, out: '' })
+    expect(failed.err).toContain('(engine_unreachable)')
+  },
+  60_000,
+)
