@@ -5,7 +5,12 @@ import { readmeBlocks, runBlock } from './support/readme.ts'
 const isRoot = process.getuid?.() === 0
 
 afterAll(() => {
-  for (const path of ['/tmp/readme-bot-run', '/tmp/readme-bot-work', '/tmp/readme-worker.sock', '/tmp/readme-pi.sock']) {
+  for (const path of [
+    '/tmp/readme-bot-run',
+    '/tmp/readme-bot-work',
+    '/tmp/readme-worker.sock',
+    '/tmp/readme-pi.sock',
+  ]) {
     rmSync(path, { recursive: true, force: true })
   }
 })

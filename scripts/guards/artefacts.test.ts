@@ -23,10 +23,7 @@ test('guard D is content with what was meant', () => {
 test.each<[string, (packed: Map<string, string>) => void]>([
   ['it still holds @sandbox/source', (p) => p.set('package.json', '{"exports":{"@sandbox/source":"x"}}')],
   ['it still holds workspace:', (p) => p.set('package.json', '{"dependencies":{"a":"workspace:^"}}')],
-  [
-    'it needs @sandbox/testing',
-    (p) => p.set('package.json', '{"dependencies":{"@sandbox/testing":"1"}}'),
-  ],
+  ['it needs @sandbox/testing', (p) => p.set('package.json', '{"dependencies":{"@sandbox/testing":"1"}}')],
   ['src/index.ts it is packed', (p) => p.set('src/index.ts', '')],
   ['dist/a.test.js a test is packed', (p) => p.set('dist/a.test.js', '')],
   ['README.md it is missing', (p) => p.delete('README.md')],
