@@ -138,7 +138,7 @@ describe.skipIf(!dockerGate())('the real Pi agent in a container', () => {
     for (const line of lines) expect(() => JSON.parse(line)).not.toThrow()
   })
 
-  test('W-01 what a turn leaves running in the container is gone when its outcome arrives', async () => {
+  test('W-01 what a turn leaves running in the container is gone when its outcome arrives [worker:pi-turns-apart]', async () => {
     await using place = await running({
       model: (_, index) => [[{ tool: 'leave', input: {} }], ['Left.']][index] ?? [],
     })

@@ -98,7 +98,7 @@ describe('a turn', () => {
     expect(conversation(host)).not.toMatch(/pirate|rum|tea/)
   })
 
-  test('decision 3 W-01 carries its own nonce on every call, and PM-14 its own thinking level', async () => {
+  test('decision 3 W-01 carries its own nonce on every call, and PM-14 its own thinking level [worker:pi-turns-apart]', async () => {
     await using at = await place({
       ...says([{ tool: 'tide', input: {} }], ['One.'], ['Two.']),
       tools: [TIDE],
@@ -159,6 +159,19 @@ describe('a turn', () => {
     await at.host.polled()
     expect(await at.host.play({ nonce, remainingMs: 1_500 })).toMatchObject({ ok: false, code: 'deadline' })
     expect(await at.host.play()).toMatchObject({ ok: true, text: 'Two.' })
+  })
+
+  test('W-01 work that cannot be ended ends the worker with its turn [worker:pi-turns-apart]', async () => {
+    const index = `
+      const stuck = (pi) => pi.registerTool({
+        name: 'stuck', label: 'stuck', description: 'Never ends', parameters: { type: 'object', properties: {} },
+        execute: () => new Promise(() => setInterval(() => {}, 1000)),
+      })
+      export const workerContent = () => ({ toolNames: ['stuck'], extensions: [stuck] })`
+    await using at = await place(says([{ tool: 'stuck', input: {} }]), { 'index.mjs': index })
+    await at.host.polled()
+    expect(await at.host.play({ remainingMs: 4_000 })).toMatchObject({ ok: false, code: 'deadline' })
+    expect(await at.worker.ended).toBe(1)
   })
 
   test.each([

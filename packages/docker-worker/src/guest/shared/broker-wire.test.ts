@@ -125,3 +125,38 @@ test('an abort ends the call and its connection; the next call has a new one', a
   expect(host.sockets).toHaveLength(2)
   expect(host.received).toHaveLength(2)
 })
+
+test('WT-01 bytes that nobody asked for end the connection; they are never the answer to a later call', async () => {
+  await using host = await rawHost((socket, text) => {
+    if (text.startsWith('POST')) socket.write(http(200, '{"second":true}'))
+    else socket.write(http(200, '{}'), () => setImmediate(() => socket.write(http(200, '{"stray":true}'))))
+  })
+  await host.wire.call(get)
+  const [first] = host.sockets
+  if (first !== undefined && !first.destroyed) await once(first, 'close')
+  const { body } = await host.wire.call({ ...get, method: 'POST', body: '{}' })
+  expect(body).toEqual({ second: true })
+  expect(host.sockets).toHaveLength(2)
+})
+
+test('calls at the same time have connections of their own, and later ones take these', async () => {
+  const waiting: Socket[] = []
+  await using host = await rawHost((socket) => {
+    waiting.push(socket)
+    if (waiting.length >= 3) for (const one of waiting) one.write(http(200, '{}'))
+  })
+  await Promise.all([host.wire.call(get), host.wire.call(get), host.wire.call(get)])
+  await host.wire.call(get)
+  expect(host.sockets).toHaveLength(3)
+})
+
+test.each([
+  { path: '/a b' },
+  { path: 'model' },
+  { path: '/a\r\nx: y' },
+  { headers: { 'x-sandbox-turn': 'a\r\nx: y' } },
+])('what no request can carry is refused before a byte is sent: %j', async (change) => {
+  await using host = await rawHost((socket) => socket.write(http(200, '{}')))
+  await expect(host.wire.call({ ...get, ...change })).rejects.toThrow(TypeError)
+  expect(host.received).toEqual([])
+})
