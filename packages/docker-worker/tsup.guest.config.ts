@@ -2,6 +2,16 @@ import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { defineConfig, type Options } from 'tsup'
 import { absentParts, licenceTexts } from './pi-bundle.config.ts'
 
+/**
+ * Runs before the agent is loaded, which asks for the home of its account then: one without an entry in the user database
+ * has none. Bun does not look at `HOME` again, so it is the question that is answered.
+ */
+const BEFORE_THE_AGENT = `
+const __bundleUrl = require('node:url').pathToFileURL(__filename).href;
+const __os = require('node:os'), __home = __os.homedir;
+__os.homedir = () => { try { return __home() } catch { return __os.tmpdir() } };
+`
+
 const guest = { outDir: 'dist/guest', platform: 'node', target: 'node22' } as const
 
 const whole: Options = {
@@ -50,10 +60,7 @@ export default defineConfig([
     // esbuild alone: a second pass by rollup costs a minute and saves nothing.
     treeshake: false,
     define: { 'import.meta.url': '__bundleUrl' },
-    // An account without an entry in the user database has no home, and the agent asks for one when it is loaded.
-    banner: {
-      js: "const __bundleUrl = require('node:url').pathToFileURL(__filename).href; process.env.HOME ??= require('node:os').tmpdir();",
-    },
+    banner: { js: BEFORE_THE_AGENT },
     esbuildPlugins: [
       absentParts,
       licenceTexts((text) => {
