@@ -1,8 +1,7 @@
-import { canary, chatText, chatToolCalls, type ScriptedUpstream } from '@sandbox/testing'
+import { canary, chatText, chatToolCalls, openForwarder, type ScriptedUpstream } from '@sandbox/testing'
 import OpenAI from 'openai'
 import { describe, expect, test } from 'vitest'
 import type { BrokerOptions } from '../src/index.ts'
-import { openForwarder } from './support/forwarder.ts'
 import { openRig, type Rig, turnInput } from './support/rig.ts'
 import {
   chatDelta,

@@ -1,1 +1,0 @@
-export { type Forwarder, openForwarder } from '@sandbox/testing'
