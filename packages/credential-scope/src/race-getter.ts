@@ -35,6 +35,7 @@ export function raceGetter(question: Question): Promise<Answered> {
   }
   return new Promise((resolve, reject) => {
     const control = new AbortController()
+    let timer: NodeJS.Timeout | undefined
     const detach = () => {
       clearTimeout(timer)
       signal?.removeEventListener('abort', onAbort)
@@ -48,23 +49,46 @@ export function raceGetter(question: Question): Promise<Answered> {
     const onAbort = () =>
       lose('credential_aborted', 'The call ended before its credential was there.', signal?.reason)
     const onTimeout = () => lose('credential_timeout', `No credential came within ${deadlineMs} ms.`)
-    const timer = setTimeout(onTimeout, deadlineMs)
+    if (signal?.aborted) return onAbort()
+    let answer: ReturnType<CredentialGetter>
+    try {
+      answer = ask(question, control.signal)
+      // The usual case: nothing to wait for.
+      if (!isPromise(answer)) {
+        const answered = read(answer)
+        return signal?.aborted ? onAbort() : resolve(answered)
+      }
+    } catch (cause) {
+      return lose('credential_error', 'The credential hook failed.', cause)
+    }
+    timer = setTimeout(onTimeout, deadlineMs)
     if (signal?.aborted) return onAbort()
     signal?.addEventListener('abort', onAbort, { once: true })
-    ask(question, control.signal).then(
-      (answer) => {
+    settled(answer).then(
+      (answered) => {
         detach()
-        resolve(answer)
+        resolve(answered)
       },
       (cause: unknown) => lose('credential_error', 'The credential hook failed.', cause),
     )
   })
 }
 
-/** Turns all that may throw in foreign code into a rejection. */
-async function ask({ getter, scope, note, rejected }: Question, signal: AbortSignal): Promise<Answered> {
+function ask({ getter, scope, note, rejected }: Question, signal: AbortSignal): ReturnType<CredentialGetter> {
   const request: CredentialRequest = rejected === undefined ? { signal } : { signal, rejected }
-  const answer: unknown = await askWithNote(getter, scope, request, note)
+  return askWithNote(getter, scope, request, note)
+}
+
+function isPromise(answer: unknown): boolean {
+  return typeof (answer as { then?: unknown } | null | undefined)?.then === 'function'
+}
+
+async function settled(answer: unknown): Promise<Answered> {
+  return read(await answer)
+}
+
+/** Throws what foreign code throws. */
+function read(answer: unknown): Answered {
   if (typeof answer !== 'object' || answer === null) return { token: answer, origin: undefined }
   const { token, origin } = answer as { token?: unknown; origin?: unknown }
   return { token, origin }
