@@ -9,15 +9,17 @@ const flags =
     ? ['--import', `data:text/javascript,import{register}from'node:module';register('${lowered}')`]
     : []
 
-const program = fileURLToPath(new URL('host-program.ts', import.meta.url))
-
-/** Starts `host-program.ts` as a process of its own; its stdout is collected. */
-export function startHost(options: object): {
+/** Starts a host of its own process, `host-program.ts` or another; its stdout is collected. */
+export function startHost(
+  options: object,
+  program = 'host-program.ts',
+): {
   child: ChildProcess
   output: () => string
   ended: Promise<unknown>
 } {
-  const args = ['--conditions=@sandbox/source', ...flags, program, JSON.stringify(options)]
+  const path = fileURLToPath(new URL(program, import.meta.url))
+  const args = ['--conditions=@sandbox/source', ...flags, path, JSON.stringify(options)]
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
   let text = ''
   child.stdout?.on('data', (chunk: Buffer) => {

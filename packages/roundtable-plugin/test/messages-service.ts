@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
 import { type ScriptedUpstream, type SeenRequest, scriptedUpstream } from '@sandbox/testing'
 
 /** What the model does with one call. */
@@ -34,11 +35,13 @@ interface Message {
 export interface MessagesService extends ScriptedUpstream {
   readonly calls: ModelCall[]
   answer: (call: ModelCall) => ModelAnswer
+  /** Pause after each event. */
+  everyMs: number
 }
 
 export async function messagesService(answer: MessagesService['answer']): Promise<MessagesService> {
   const calls: ModelCall[] = []
-  const upstream = await scriptedUpstream((request, response) => {
+  const upstream = await scriptedUpstream(async (request, response) => {
     const call = readCall(request)
     calls.push(call)
     const said = service.answer(call)
@@ -49,11 +52,14 @@ export async function messagesService(answer: MessagesService['answer']): Promis
       return undefined
     }
     response.writeHead(200, { 'content-type': 'text/event-stream' })
-    for (const event of events(said)) response.write(event)
+    for (const event of events(said)) {
+      response.write(event)
+      if (service.everyMs > 0) await pause(service.everyMs)
+    }
     response.end()
     return undefined
   })
-  const service = Object.assign(upstream, { calls, answer })
+  const service = Object.assign(upstream, { calls, answer, everyMs: 0 })
   return service
 }
 
