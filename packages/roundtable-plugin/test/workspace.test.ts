@@ -12,8 +12,9 @@ const FILLS = `
   const nonce = await hello()
   const turn = await take(nonce)
   const directory = process.argv[process.argv.indexOf('--workspace') + 1]
-  const size = Number(turn.text.replace('fill ', ''))
-  if (size > 0) writeFileSync(directory + '/full', Buffer.alloc(size, 1))
+  const [, size, slow] = /^fill (\\d+)( slowly)?$/.exec(turn.text)
+  if (slow) await new Promise((done) => setTimeout(done, 3000))
+  if (size > 0) writeFileSync(directory + '/full', Buffer.alloc(Number(size), 1))
   await post(nonce, turn, { ok: true, text: turn.reset ? 'fresh' : 'done' })
 `
 
@@ -75,9 +76,10 @@ test('W-66 a host that starts on a full workspace refuses too: it is measured be
 
 test('W-66 no worker waits for a channel that is full, and the turn after is refused although one waited', async () => {
   await using own = await limited({ warm: {} })
-  own.runtime.warm('fake:1')
+  const turn = own.runtime.runTurn('fake:1', ann, `fill ${2 * MIB} slowly`)
+  // The next worker waits before this turn fills the workspace: it was measured while there was room.
   await expect.poll(() => own.runtime.warmed(), { timeout: 20_000 }).toEqual(['fake:1'])
-  expect(await own.runtime.runTurn('fake:1', ann, `fill ${2 * MIB}`)).toMatchObject({ ok: true })
+  expect(await turn).toMatchObject({ ok: true })
   expect(await own.runtime.runTurn('fake:1', ann, 'fill 0')).toEqual(refused)
   await expect.poll(() => own.runtime.warmed(), { timeout: 20_000 }).toEqual([])
 })

@@ -44,8 +44,8 @@ export class WorkspaceGuard {
   }
 
   /**
-   * Before a turn: waits for the look after the last one, and looks again when that found too much. Where it did not, a
-   * worker that waits is handed over at once.
+   * Before a turn: waits for the look after the last one, and looks again when that found too much, since a worker that
+   * goes on from turn to turn is not started anew. Where it did not, a worker is handed over at once.
    * @throws WorkspaceFull, or the reason of the signal
    */
   async admit(channel: ChannelKey, signal: AbortSignal): Promise<void> {
