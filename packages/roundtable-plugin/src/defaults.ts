@@ -279,6 +279,8 @@ function brokerOptions(options: SandboxRuntimeOptions): BrokerOptions {
     ...(maxQueuedCalls !== undefined && { maxQueuedCalls }),
     ...(authSlot !== undefined && { authSlot }),
     ...(tokenLimitField !== undefined && { tokenLimitField }),
+    ...(options.credit !== undefined && { credit: options.credit }),
+    ...(options.onReceipt !== undefined && { onReceipt: options.onReceipt }),
   }
 }
 

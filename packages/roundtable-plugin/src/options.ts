@@ -62,6 +62,10 @@ export interface SandboxRuntimeOptions {
   readonly maxQueuedCalls?: number
   readonly authSlot?: NonNullable<BrokerOptions['authSlot']>
   readonly tokenLimitField?: NonNullable<BrokerOptions['tokenLimitField']>
+  /** The host's accounts: who has no credit left gets no answer, and is told so. */
+  readonly credit?: NonNullable<BrokerOptions['credit']>
+  /** Gets one receipt per credential that was asked for. A throw is ignored. */
+  readonly onReceipt?: NonNullable<BrokerOptions['onReceipt']>
   /** Whom a speaker without a key is told to ask; default `the owner of this bot`. */
   readonly keyContact?: string
   /** Every call of a worker: names, sizes, reasons, never values. A throw is ignored. */

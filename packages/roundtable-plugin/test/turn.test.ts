@@ -127,6 +127,33 @@ test('CS-09 T40 no key for the speaker: the chat hears it, and the model service
   expect(own.runDirs()).toEqual([])
 })
 
+test('T36 T40 no credit for the speaker: the chat hears it, and no key is asked for', async () => {
+  const asked: string[] = []
+  const credit = {
+    reserve: ({ scope }: { scope: { speaker: { id: string } } }) => {
+      asked.push(scope.speaker.id)
+      return { granted: false as const }
+    },
+  }
+  const receipts: unknown[] = []
+  const onReceipt = (receipt: unknown) => void receipts.push(receipt)
+  await using own = await kit({ runtime: { credit, onReceipt, keyContact: 'Olga' } })
+  expect(await own.runtime.runTurn('fake:1', ann, 'hello')).toEqual({
+    ok: false,
+    category: 'credential',
+    text: 'There is no credit left for you in this channel. Please try again later, or ask Olga for more.',
+  })
+  expect(new Set(asked)).toEqual(new Set([ann.id]))
+  expect([own.upstream.seen, receipts]).toEqual([[], []])
+})
+
+test('an audit trail: one receipt per credential', async () => {
+  const receipts: unknown[] = []
+  await using own = await kit({ runtime: { onReceipt: (receipt) => void receipts.push(receipt) } })
+  expect((await own.runtime.runTurn('fake:1', ann, 'hello')).ok).toBe(true)
+  expect(receipts).toMatchObject([{ channel: 'fake:1', speakerId: ann.id, outcome: 'ok' }])
+})
+
 test.each([
   [401, 'credential', /refused the key that is set for you/],
   [500, 'broker', /model service could not be reached/],

@@ -20,6 +20,9 @@ test('T40 a speaker without a key is told so, and whom to ask', () => {
   )
   expect(failureWords('credential', 'Olga', 'rejected')).toContain('refused the key that is set for you')
   expect(failureWords('credential', 'Olga', 'unusable')).toContain('could not be used')
+  expect(failureWords('credential', 'Olga', 'spent')).toBe(
+    'There is no credit left for you in this channel. Please try again later, or ask Olga for more.',
+  )
 })
 
 test('PL-10 every category has words of its own', () => {
@@ -39,6 +42,7 @@ test.each([
   [call('credential_missing'), { credential: 'missing' }],
   [call('credential_error'), { credential: 'unusable' }],
   [call('credential_invalid'), { credential: 'unusable' }],
+  [call('credit_spent', { status: 402 }), { credential: 'spent' }],
   [call('upstream_status', { upstreamStatus: 401 }), { credential: 'rejected' }],
   [call('upstream_status', { upstreamStatus: 500 }), { upstream: 'upstream_status' }],
   [call('upstream_network'), { upstream: 'upstream_network' }],

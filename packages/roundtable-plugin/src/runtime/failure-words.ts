@@ -15,7 +15,7 @@ const WORDS: Readonly<Record<Exclude<FailureCategory, 'credential' | 'workspace'
 }
 
 /** What is known about the credential of a turn that failed. */
-export type CredentialTrouble = 'missing' | 'unusable' | 'rejected'
+export type CredentialTrouble = 'missing' | 'unusable' | 'rejected' | 'spent'
 
 /** The text of a failed turn. `contact` is whom to ask for a key or for room. */
 export function failureWords(
@@ -32,6 +32,9 @@ export function failureWords(
   }
   if (trouble === 'unusable') {
     return `The key that is set for you in this channel could not be used. Please ask ${contact} to look at it.`
+  }
+  if (trouble === 'spent') {
+    return `There is no credit left for you in this channel. Please try again later, or ask ${contact} for more.`
   }
   return `No key is set for you in this channel, so I cannot answer. Please ask ${contact} for one.`
 }
@@ -63,6 +66,7 @@ export class CallWatch {
 function troubleOf(event: CallEvent): CallTrouble | undefined {
   const { reason, upstreamStatus } = event
   if (reason === 'credential_missing') return { credential: 'missing' }
+  if (reason === 'credit_spent') return { credential: 'spent' }
   if (reason === 'credential_error' || reason === 'credential_invalid') return { credential: 'unusable' }
   if (upstreamStatus === 401 || upstreamStatus === 403) return { credential: 'rejected' }
   const upstream = reason.startsWith('upstream_') || reason === 'reflection' || reason === 'timeout'

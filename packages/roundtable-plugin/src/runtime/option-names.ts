@@ -27,6 +27,8 @@ const RUNTIME = names<keyof SandboxRuntimeOptions>({
   maxQueuedCalls: 1,
   authSlot: 1,
   tokenLimitField: 1,
+  credit: 1,
+  onReceipt: 1,
   keyContact: 1,
   onCall: 1,
   onTurn: 1,
