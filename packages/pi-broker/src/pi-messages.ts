@@ -4,6 +4,7 @@ import {
   type PiOutcome,
   type PiTurn,
   PROTOCOL_VERSION,
+  piResultPieces,
   piTurnProblem,
   readPiResult,
 } from '@sandbox/protocol'
@@ -17,6 +18,7 @@ export const piMessages: DeskMessages<PiDeskTurn, PiOutcome> = {
   resultBytes: limits.PI_RESULT_BYTES,
   checked: checkedTurn,
   readResult: readPiResult,
+  resultPieces: piResultPieces,
 }
 
 /** W-52: what the worker would refuse is refused here. */
@@ -33,20 +35,19 @@ function checkedTurn(turn: PiDeskTurn): PiDeskTurn {
     timeZone: turn.timeZone,
     ...(prompt === undefined ? {} : { prompt }),
     ...(memory === undefined ? {} : { memory }),
-    attachments: copies(turn.attachments),
-    images: copies(turn.images),
-    mcp: copies(turn.mcp),
+    attachments: structuredClone(turn.attachments),
+    // Long strings: not cloned, since they cannot change.
+    images: Array.isArray(turn.images) ? turn.images.map(({ mimeType, data }) => ({ mimeType, data })) : [],
+    mcp: structuredClone(turn.mcp),
   }
   const problem = piTurnProblem({ ...copy, protocol: PROTOCOL_VERSION, remainingMs: 0 })
   if (problem !== undefined) throw new BrokerError('turn_invalid', problem)
-  const bytes = Buffer.byteLength(JSON.stringify(copy))
+  const bytes = copy.images.reduce(
+    (size, { data }) => size + data.length,
+    Buffer.byteLength(JSON.stringify({ ...copy, images: [] })) + 1024,
+  )
   if (bytes > limits.PI_TURN_BYTES) {
     throw new BrokerError('turn_invalid', `The turn is over ${limits.PI_TURN_BYTES} bytes as JSON.`)
   }
   return copy
-}
-
-/** Later changes of the caller's lists do not reach the turn. Strings, which may be long, are not copied. */
-function copies<T>(list: readonly T[]): T[] {
-  return structuredClone(list) as T[]
 }

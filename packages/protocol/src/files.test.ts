@@ -1,5 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { base64Size, imageProblem, imagesProblem, isSafeFileName, replyFilesProblem } from './files.ts'
+import {
+  base64Pieces,
+  base64Size,
+  imageProblem,
+  imagesProblem,
+  isSafeFileName,
+  replyFilesProblem,
+} from './files.ts'
 import { IMAGE_BYTES, REPLY_FILE_BYTES } from './limits.ts'
 
 describe('MD-01 safe file names', () => {
@@ -26,6 +33,33 @@ describe('base64', () => {
       expect(base64Size(text)).toBeUndefined()
     },
   )
+})
+
+describe('W-31 long base64', () => {
+  const long = Buffer.alloc(300_000, 7).toString('base64')
+  test('is looked at piece by piece', () => {
+    const pieces = base64Pieces(long)
+    let yields = 0
+    for (;;) {
+      const step = pieces.next()
+      if (step.done) {
+        expect(step.value).toBe(300_000)
+        break
+      }
+      yields += 1
+    }
+    expect(yields).toBe(Math.ceil(long.length / 65_536))
+  })
+  test.each([0, 65_535, 65_536, 200_000, 399_999])('one wrong letter at %i is found', (at) => {
+    for (const letter of ['-', '_', ' ', '\n', '=', 'é', '\0', '.']) {
+      const wrong = long.slice(0, at) + letter + long.slice(at + 1)
+      const ends = letter === '=' && at === 399_999
+      expect(base64Size(wrong)).toBe(ends ? 299_999 : undefined)
+    }
+  })
+  test('padding stands at the end only', () => {
+    expect(base64Size(`${'A'.repeat(65_534)}==${'A'.repeat(4)}`)).toBeUndefined()
+  })
 })
 
 describe('MD-02 images', () => {

@@ -36,6 +36,7 @@ export {
   PiResult,
   PiToolSpec,
   PiTurn,
+  piResultPieces,
   piTurnProblem,
   readPiProgress,
   readPiResult,

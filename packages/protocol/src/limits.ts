@@ -127,7 +127,7 @@ export const IMAGE_BYTES = 20 * 1024 * 1024
 export const IMAGES_TOTAL_BYTES = 64 * 1024 * 1024
 
 /** Most attachments of a message. */
-export const ATTACHMENTS = 10
+export const ATTACHMENTS = 20
 
 /** Most reply files of a turn. */
 export const REPLY_FILES = 10

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { Compile } from 'typebox/compile'
-import { imagesProblem, isSafeFileName, replyFilesProblem } from './files.ts'
+import { atOnce, imagesProblem, isSafeFileName, type Pieces, replyFilesPieces } from './files.ts'
 import {
   ATTACHMENTS,
   FILE_NAME_CHARS,
@@ -165,6 +165,11 @@ export function isPiTurn(value: unknown): value is PiTurn {
 
 /** A copy with only the known fields, or `undefined` when `value` is no result. */
 export function readPiResult(value: unknown): PiResult | undefined {
+  return atOnce(piResultPieces(value))
+}
+
+/** {@link readPiResult}, yielding between pieces of the files. */
+export function* piResultPieces(value: unknown): Pieces<PiResult | undefined> {
   if (!result.Check(value) || !isSafeFileName(value.turnId)) return undefined
   const { turnId, result: outcome } = value
   if (!outcome.ok) {
@@ -172,7 +177,7 @@ export function readPiResult(value: unknown): PiResult | undefined {
     return error.length > PI_ERROR_CHARS ? undefined : { turnId, result: { ok: false, code, error } }
   }
   const { text, files, leftOut } = outcome
-  if (text.length > REPLY_TEXT_CHARS || replyFilesProblem(files) !== undefined) return undefined
+  if (text.length > REPLY_TEXT_CHARS || (yield* replyFilesPieces(files)) !== undefined) return undefined
   return {
     turnId,
     result: {

@@ -1,4 +1,5 @@
 import type { WorkerHello } from '@sandbox/protocol'
+import type { Pieces } from '../call/in-pieces.ts'
 
 /** What a desk hands out has a name, under which it is acknowledged and its result comes back. */
 export interface DeskWork {
@@ -23,7 +24,13 @@ export interface DeskMessages<Work extends DeskWork, Outcome> {
    */
   checked(work: Work): Work
   /** A copy with the known fields; `undefined` for what is no result. */
-  readResult(
-    body: Readonly<Record<string, unknown>>,
-  ): { readonly turnId: string; readonly result: Outcome } | undefined
+  readResult(body: Readonly<Record<string, unknown>>): DeskResult<Outcome> | undefined
+  /** As `readResult`, for results that may be large: others run while it yields. */
+  resultPieces?(body: Readonly<Record<string, unknown>>): Pieces<DeskResult<Outcome> | undefined>
+}
+
+/** What a worker handed in. */
+export interface DeskResult<Outcome> {
+  readonly turnId: string
+  readonly result: Outcome
 }

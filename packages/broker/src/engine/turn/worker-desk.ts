@@ -1,4 +1,5 @@
 import type { PiProgress, SealedOutcome, WorkerHello, WorkerWelcome } from '@sandbox/protocol'
+import { inPieces } from '../call/in-pieces.ts'
 import { CallRefusal } from '../call/refusal.ts'
 import { BrokerError } from '../errors.ts'
 import type { Delivery, DeskMessages, DeskWork } from './desk-messages.ts'
@@ -216,8 +217,10 @@ export class OpenDesk<Work extends DeskWork, Outcome> implements LastingDesk<Wor
   }
 
   /** Takes the worker's result. A body of a wrong shape leaves the turn pending. */
-  takeResult(body: Record<string, unknown>): void {
-    const result = this.#options.messages.readResult(body)
+  async takeResult(body: Record<string, unknown>, signal: AbortSignal): Promise<void> {
+    const { messages } = this.#options
+    const pieces = messages.resultPieces?.(body)
+    const result = pieces === undefined ? messages.readResult(body) : await inPieces(pieces, signal)
     if (result === undefined) throw new CallRefusal('body_invalid')
     if (this.#offer?.settle(result.turnId, result.result) !== true) throw new CallRefusal('result_refused')
   }

@@ -126,7 +126,7 @@ async function result({ desk, bodies }: WorkerRouteOptions, call: WorkerCall): P
   const { signal, detach } = linkCallSignal({ turn: reading.signal, guest: call.signal })
   try {
     const bounds = { limitBytes: desk.resultBytes, ...(bodies === undefined ? {} : { bodies }) }
-    desk.takeResult(await readMessage({ ...call, signal }, bounds))
+    await desk.takeResult(await readMessage({ ...call, signal }, bounds), signal)
     return {}
   } finally {
     detach()
