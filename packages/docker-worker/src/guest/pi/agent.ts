@@ -1,6 +1,3 @@
-import { mkdtempSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import {
   type AgentSession,
   createAgentSession,
@@ -35,6 +32,8 @@ export interface WaitingSession {
   readonly compactions: Compactions
 }
 
+/** A directory that is not there and cannot be made: the agent's home, and where it looks for what it might find. */
+const NO_HOME = '/dev/null/pi'
 /** Leads nowhere. A call that goes past the turn's own address is refused by the kernel. */
 const NO_ADDRESS = 'http://127.0.0.1:9'
 const PROVIDER = 'anthropic'
@@ -57,7 +56,6 @@ export interface PiAgentOptions {
  */
 export class PiAgent {
   readonly #options: PiAgentOptions
-  readonly #agentDir = mkdtempSync(join(tmpdir(), 'pi-'))
   readonly #skillsRead = new Set<string>()
   #runtime: Promise<ModelRuntime> | undefined
 
@@ -98,9 +96,8 @@ export class PiAgent {
     })
     const settingsManager = quietSettings(compactions.reserveTokens())
     const resourceLoader = new DefaultResourceLoader({
-      // Discovery looks here, where nothing is.
-      cwd: this.#agentDir,
-      agentDir: this.#agentDir,
+      cwd: NO_HOME,
+      agentDir: NO_HOME,
       settingsManager,
       noExtensions: true,
       noSkills: true,
@@ -116,7 +113,7 @@ export class PiAgent {
     await resourceLoader.reload()
     const { session } = await createAgentSession({
       cwd: workspace,
-      agentDir: this.#agentDir,
+      agentDir: NO_HOME,
       model,
       modelRuntime,
       settingsManager,
@@ -180,6 +177,8 @@ function quietSettings(reserveTokens: number): SettingsManager {
     enableInstallTelemetry: false,
     enableAnalytics: false,
     quietStartup: true,
+    // The turn's deadline is the limit: a model may think for a long time in silence.
+    httpIdleTimeoutMs: 0,
   })
 }
 

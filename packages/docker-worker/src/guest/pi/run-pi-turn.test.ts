@@ -59,7 +59,8 @@ test('a turn that the host no longer wants is ended: its model call is closed, i
     over: over.signal,
   })
   const [request] = await once(server, 'request')
-  const closed = once(request.socket, 'close')
+  request.socket.on('error', () => {})
+  const closed = new Promise((resolve) => request.socket.once('close', resolve))
   over.abort()
   expect(await running).toMatchObject({ settled: true, outcome: { ok: false, code: 'internal' } })
   await closed
