@@ -254,7 +254,7 @@ test('progress shows the answer as it grows, never after the turn, and its liste
   expect(seen).toEqual(['Hel', 'Hello', 'New'])
 })
 
-test('PR-16 at the deadline the last 200 lines are logged, scrubbed, and then this very worker is removed', async () => {
+test('PR-16 [worker:pi-gone-when-cut] at the deadline the last 200 lines are logged, scrubbed, and then this very worker is removed', async () => {
   const order: string[] = []
   await using kit = piKit({ script: never })
   kit.driver.onRemove = (guest) => {

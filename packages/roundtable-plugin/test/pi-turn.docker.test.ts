@@ -67,7 +67,7 @@ describe.skipIf(!dockerGate())('Pi turns on a real engine', () => {
     expect(await containersOf(kit.installId)).toEqual([])
   }, 60_000)
 
-  test('W-51 PR-21 a worker that is killed in mid-turn: the conversation is whole, and the next turn continues it', async () => {
+  test('W-51 PR-21 [worker:pi-gone-when-cut] a worker that is killed or stopped in mid-turn: the conversation is whole, and the next turn continues it', async () => {
     await using kit = await kitOn(ENGINE)
     kit.renew('u-ann')
     expect(await kit.say('before')).toMatchObject({ ok: true })
@@ -83,6 +83,13 @@ describe.skipIf(!dockerGate())('Pi turns on a real engine', () => {
     expect(remembers(kit, 'before') && remembers(kit, 'cut')).toBe(true)
     expect(sessionFiles(kit.partyDir)).toHaveLength(1)
     expect(await containersOf(kit.installId)).toHaveLength(1)
+
+    const again = hangAfterTool(kit)
+    const stopped = kit.say('stopped')
+    await again
+    expect(await kit.runtime.stop(CHANNEL)).toBe(true)
+    expect(await containersOf(kit.installId)).toEqual([])
+    expect(await stopped).toMatchObject({ ok: false, category: 'stopped', text: 'Stopped.' })
   }, 60_000)
 
   test('T51 PR-21 a host that is killed in mid-turn: one container is left over and removed, and the next host continues', async () => {

@@ -169,7 +169,7 @@ test.each(['attachments', 'outbox', 'sessions'])(
   },
 )
 
-test('MD-01 AT-05 AT-06 an attachment is written in place, whatever a guest planted there', async () => {
+test('MD-01 AT-05 AT-06 [workspace:no-planted-links] an attachment is written in place, whatever a guest planted there', async () => {
   using it = opened()
   const { layout, outside } = it
   const directory = layout.attachmentDir('a:1')
@@ -232,7 +232,7 @@ test('AT-05 a guest that swaps the directory for a link again and again never ge
   expect(written).toBeGreaterThan(0)
 })
 
-test('PR-18 conversations are moved into the archive; links, directories and other files stay', async () => {
+test('PR-18 [workspace:no-planted-links] conversations are moved into the archive; links, directories and other files stay', async () => {
   using it = opened()
   const { layout, outside } = it
   const sessions = layout.sessionsDir('a:1')

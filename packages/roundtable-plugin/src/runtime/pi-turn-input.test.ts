@@ -76,7 +76,7 @@ test.each<[string, object, RegExp]>([
   ['attachment data', { attachments: [{ name: 'x', data: 'text' }] }, /Uint8Array/],
   ['attachment that is none', { attachments: [undefined] }, /attachments\[0\]/],
   ['same names', { attachments: Array(2).fill({ name: 'x', data: new Uint8Array(1) }) }, /different names/],
-  ['too many', { attachments: Array(11).fill({ name: 'x', data: new Uint8Array(1) }) }, /at most 10/],
+  ['too many', { attachments: Array(21).fill({ name: 'x', data: new Uint8Array(1) }) }, /at most 20/],
 ])('PR-10 MD-01 MD-02 refused: %s', (_, more, message) => {
   expect(() => snapshotPiTurn(request(more))).toThrow(message)
 })

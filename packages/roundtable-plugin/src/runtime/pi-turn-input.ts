@@ -26,7 +26,7 @@ export interface PiTurnRequest {
   readonly text: string
   /** For the model to look at: at most 8, each 1 byte to 20 MiB, together 64 MiB. */
   readonly images?: readonly { readonly mimeType: string; readonly data: string }[]
-  /** At most 10. */
+  /** At most 20. */
   readonly attachments?: readonly PiAttachment[]
   /** A safe file name of 1 to 64 printable ASCII characters, never used before. Default: a random one. */
   readonly turnId?: string
