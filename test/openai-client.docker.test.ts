@@ -149,7 +149,7 @@ describe.skipIf(!dockerGate())('issue 4: the official openai client in a sealed 
     )
     const reply = await runtime.runTurn('test:openai', { id: 'u-ann', name: 'Ann' }, 'go')
     for (const socket of sockets) await socket[Symbol.asyncDispose]()
-    expect(reply).toMatchObject({ ok: true })
+    expect(reply, JSON.stringify(reply)).toMatchObject({ ok: true })
     const clocks = ['UTC', 'Asia/Tokyo'].map((zone) => ['clock', JSON.stringify({ zone })])
     expect(JSON.parse(reply.text)).toEqual({
       text: 'It is late.',
