@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { Posture } from '@sandbox/protocol'
 import { dockerGate, tempDir } from '@sandbox/testing'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { runCommand } from '../src/command/run-command.ts'
 import { createDockerDriver } from '../src/host/docker-driver.ts'
 import type { Driver, Worker } from '../src/host/driver.ts'
 import { buildImage } from '../src/host/image/build-image.ts'
@@ -113,6 +114,26 @@ describe.skipIf(!dockerGate())('the real Pi agent in a container', () => {
     ])
     expect(JSON.stringify(host.modelCalls.at(-1)?.body.messages)).toContain('high water 12:04')
     expect(JSON.stringify(host.modelCalls[0]?.body.system)).toContain('You are default')
+  })
+
+  test('T65 doctor knows the image of a Pi worker and shows its walls', async () => {
+    const lines: string[] = []
+    const code = await runCommand(['doctor', '--image', IMAGE, '--json'], {
+      env: { DOCKER_HOST: `unix://${ENGINE}` },
+      signal: new AbortController().signal,
+      out: (line) => lines.push(line),
+      progress: () => {},
+      write: () => {},
+    })
+    const { ok, findings } = JSON.parse(lines.join('\n'))
+    expect(findings.filter((row: { ok: boolean }) => !row.ok)).toEqual([])
+    expect([code, ok]).toEqual([0, true])
+    expect(findings).toContainEqual(
+      expect.objectContaining({
+        id: 'network',
+        expected: expect.stringContaining('loopback TCP sockets'),
+      }),
+    )
   })
 
   test('a worker that is killed in mid-turn leaves a conversation that the next one continues', async () => {

@@ -11,10 +11,16 @@ import {
 import { exitFailure } from '../host/container/exit-failure.ts'
 import { createDockerDriver } from '../host/docker-driver.ts'
 import type { Worker } from '../host/driver.ts'
-import { type EngineFinding, engineFindings, imageFindings, runtimeFinding } from '../host/engine-check.ts'
+import {
+  type EngineFinding,
+  engineFindings,
+  guestOf,
+  imageFindings,
+  runtimeFinding,
+} from '../host/engine-check.ts'
 import { hostNamespaces, type SealedCheck, sealedChecks } from '../host/self-test.ts'
-import type { WorkerRuntime, WorkerUser } from '../options.ts'
-import { limitsFor } from '../resolve-options.ts'
+import type { DockerDriverOptions, WorkerGuest, WorkerRuntime, WorkerUser } from '../options.ts'
+import { type ResolvedDockerOptions, resolveDockerOptions } from '../resolve-options.ts'
 import { listenForHello } from './hello-listener.ts'
 
 /** One thing that was looked at. */
@@ -74,6 +80,8 @@ export async function doctor(request: DoctorRequest): Promise<readonly DoctorRow
     return [engineRow({ id: 'engine', code: error.code, ok: false, detail: error.message })]
   }
   stopIfAborted(signal)
+  const held = await engine.image(image)
+  const guest = held === undefined ? 'sealed' : guestOf(held)
   const detail = `${info.engineVersion} at ${socket}, API ${engine.address.version}`
   const rows = [
     engineRow({ id: 'engine', code: 'engine_unreachable', ok: true, detail }),
@@ -81,9 +89,9 @@ export async function doctor(request: DoctorRequest): Promise<readonly DoctorRow
     appArmorRow(info),
     runtimesRow(info),
     ...(request.runtime === undefined ? [] : [engineRow(runtimeFinding(info, request.runtime))]),
-    ...imageFindings(image, await engine.image(image)).map(engineRow),
+    ...imageFindings(image, held, guest).map(engineRow),
   ]
-  if (rows.every(({ ok }) => ok)) rows.push(...(await tryWorker(request, engine.kind)))
+  if (rows.every(({ ok }) => ok)) rows.push(...(await tryWorker(request, engine.kind, guest)))
   return rows
 }
 
@@ -107,16 +115,22 @@ function runtimesRow({ runtimes }: EngineInfo): DoctorRow {
   return { id: 'runtimes', ok: true, cis: '', expected: 'runc; runsc or kata for stronger walls', found }
 }
 
-async function tryWorker(request: DoctorRequest, engine: EngineKind): Promise<readonly DoctorRow[]> {
+async function tryWorker(
+  request: DoctorRequest,
+  engine: EngineKind,
+  guest: WorkerGuest,
+): Promise<readonly DoctorRow[]> {
   const { socket, image, user, runtime, signal, progress } = request
   await using place = await listenForHello(user)
-  await using driver = createDockerDriver({
+  const options: DockerDriverOptions = {
     image,
+    guest,
     user,
     engineSocket: socket,
     installId: `sandbox-doctor-${randomBytes(6).toString('hex')}`,
     ...(runtime === undefined ? {} : { runtime }),
-  })
+  }
+  await using driver = createDockerDriver(options)
   progress(`starting a worker of ${image}`)
   try {
     const worker = await driver.start(
@@ -129,7 +143,7 @@ async function tryWorker(request: DoctorRequest, engine: EngineKind): Promise<re
       },
       signal,
     )
-    return helloRows(await helloOf(worker, place.hello, signal), request, engine)
+    return helloRows(await helloOf(worker, place.hello, signal), resolveDockerOptions(options), engine)
   } catch (error) {
     if (!DriverError.isInstance(error) || error.code === 'aborted' || error.code === 'remove_failed')
       throw error
@@ -169,7 +183,7 @@ async function helloOf(
 
 function helloRows(
   hello: WorkerHello,
-  { user, runtime }: DoctorRequest,
+  { user, runtime, limits, network }: ResolvedDockerOptions,
   engine: EngineKind,
 ): readonly DoctorRow[] {
   const same = hello.protocol === PROTOCOL_VERSION
@@ -181,8 +195,8 @@ function helloRows(
     found: `${hello.posture.runtime}, protocol ${hello.protocol}`,
     ...(same ? {} : { code: 'image_protocol', mend: protocolMismatch(hello.protocol) }),
   }
-  const own = { engine, ...(runtime === undefined ? {} : { runtime }) }
-  const profile = { user, limits: limitsFor(runtime), hostNamespaces: hostNamespaces(), ...own }
+  const own = { engine, network, ...(runtime === undefined ? {} : { runtime }) }
+  const profile = { user, limits, hostNamespaces: hostNamespaces(), ...own }
   return [worker, ...sealedChecks(hello.posture, profile).map(wallRow)]
 }
 

@@ -94,7 +94,7 @@ export function imageFindings(
     ...image.environment.map((variable) => variable.split('=')[0]).filter((variable) => variable !== 'PATH'),
     ...image.volumes,
   ]
-  const holds = image.labels[GUEST_LABEL] ?? 'sealed'
+  const holds = guestOf(image)
   return [
     finding('image', true, `${name} is ${image.id}.`, build),
     version === undefined
@@ -113,6 +113,11 @@ export function imageFindings(
       build,
     ),
   ]
+}
+
+/** The guest that an image says it holds. */
+export function guestOf(image: EngineImage): WorkerGuest {
+  return image.labels[GUEST_LABEL] === 'pi' ? 'pi' : 'sealed'
 }
 
 /** The runtime that an image says it holds. */
