@@ -191,7 +191,9 @@ function modelLike(runtime: ModelRuntime, id: string, like: string | undefined):
   const all = [...runtime.getModels(PROVIDER)]
   const nearest = known ?? all.sort((a, b) => commonLength(b.id, id) - commonLength(a.id, id))[0]
   if (nearest === undefined) throw new TypeError('the agent knows no model')
-  return { ...nearest, id, name: id, baseUrl: NO_ADDRESS }
+  // The broker refuses tools that change in the middle of a conversation: each request lists them all.
+  const compat = { ...nearest.compat, supportsMidConvoToolChanges: false }
+  return { ...nearest, id, name: id, baseUrl: NO_ADDRESS, compat }
 }
 
 function commonLength(a: string, b: string): number {

@@ -288,6 +288,22 @@ describe('tools', () => {
     })
     expect(told(at.host.modelCalls[2])).toMatch(/page x.*page y.*"is_error":true/s)
   })
+
+  test('PM-23 another model and other tools of the next turn are taken, though a session was made ahead', async () => {
+    await using at = await place(says(['One.'], ['Two.'], ['Three.']))
+    const { host } = at
+    await host.play()
+    await host.play({ model: 'claude-that-nobody-knows', mcp: [{ name: 'wiki', tools: [TIDE] }] })
+    await host.play()
+    expect(host.modelCalls.map(({ body }) => body.model)).toEqual([
+      'claude-sonnet-4-5',
+      'claude-that-nobody-knows',
+      'claude-sonnet-4-5',
+    ])
+    const offered = host.modelCalls.map(toolNames)
+    expect(offered).toEqual([['read_attachment'], ['read_attachment', 'mcp_wiki_tide'], ['read_attachment']])
+    expect(told(host.modelCalls[2])).toMatch(/One\..*Two\./s)
+  })
 })
 
 describe('the conversation', () => {
