@@ -1,7 +1,7 @@
 import { appendFileSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { SandboxPluginError } from '../src/errors.ts'
 import type { GuestScript } from './pi-guest.ts'
 import { type PiKit, piKit } from './pi-kit.ts'
@@ -13,6 +13,7 @@ const SEEDS =
     ? Array.from({ length: Number(process.env.PI_SEEDS ?? 12) }, () => Math.floor(Math.random() * 2 ** 31))
     : [Number(ONE)]
 const STEPS = 60
+const ACTS = ['turn', 'turn', 'turn', 'turn', 'start', 'start', 'stop', 'fresh', 'kill', 'clock'] as const
 
 /** What a start, a stop or a reset may reject with. */
 const KNOWN = ['stopped', 'worker_looping', 'worker_ended', 'worker_late', 'cleanup_failed', 'no_room']
@@ -23,41 +24,35 @@ class Refused extends SandboxPluginError {
   }
 }
 
-afterEach(({ task }) => {
-  if (task.result?.state === 'fail') process.stderr.write(`again with: PI_SEED of "${task.name}"\n`)
-})
-
 test.each(SEEDS)(
   'W-70 W-71 W-72 PR-07 starts, stops, resets and turns of one channel at once, seed %i',
   async (seed) => {
-    const random = sequence(seed)
-    const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T
-    const chance = (share: number) => random() < share
     const kit = piKit()
     const world = new World(kit)
     kit.driver.script = world.script
+    // Each part has dice of its own, so that the plan is the same however fast the machine is.
+    const [plan, starts, guests, removals] = [0, 1, 2, 3].map((part) => new Dice(seed + part)) as Dice4
     kit.driver.onStart = async () => {
-      for (let ticks = Math.floor(random() * 4); ticks > 0; ticks -= 1) await pause(0)
-      if (chance(0.08)) throw new Refused()
+      for (let ticks = starts.below(4); ticks > 0; ticks -= 1) await pause(0)
+      if (starts.chance(0.08)) throw new Refused()
     }
     kit.driver.onGuest = (guest) => {
-      if (chance(0.1)) guest.end({ reason: 'exited', code: 1 })
-      if (chance(0.04)) guest.hello = () => new Promise(() => {})
+      if (guests.chance(0.1)) guest.end({ reason: 'exited', code: 1 })
+      if (guests.chance(0.04)) guest.hello = () => new Promise(() => {})
     }
     let stubborn = true
     const refusals = new Map<unknown, number>()
     kit.driver.onRemove = async (guest) => {
-      if (chance(0.3)) await pause(1)
-      const left = refusals.get(guest) ?? (chance(0.25) ? Math.floor(random() * 5) : 0)
+      if (removals.chance(0.3)) await pause(1)
+      const left = refusals.get(guest) ?? (removals.chance(0.25) ? removals.below(5) : 0)
       refusals.set(guest, left - 1)
       guest.lingers = stubborn && left > 0
       if (guest.lingers) throw new TypeError('the engine says no')
     }
     const running: Promise<unknown>[] = []
     for (let step = 0; step < STEPS; step += 1) {
-      const what = pick(['turn', 'turn', 'turn', 'turn', 'start', 'start', 'stop', 'fresh', 'kill', 'clock'])
-      running.push(world.act(what, { step, pick, chance }))
-      if (chance(0.7)) await pause(Math.floor(random() * 14))
+      running.push(world.act(step, plan))
+      if (plan.chance(0.7)) await pause(plan.below(14))
     }
     stubborn = false
     const ticking = setInterval(() => kit.clock.advance(20_000), 5)
@@ -115,16 +110,16 @@ class World {
     return { ok: true, text: `${turn.speaker.id}: ${turn.text}`, files: [] }
   }
 
-  async act(what: string, { step, pick, chance }: Dice): Promise<void> {
+  async act(step: number, plan: Dice): Promise<void> {
     const { runtime, driver, clock } = this.#kit
-    switch (what) {
+    switch (plan.pick(ACTS)) {
       case 'turn':
-        return await this.#turn(`${pick(['plain', 'plain', 'slow', 'fail', 'hang', 'crash'])} ${step}`, {
-          pick,
-          chance,
-        })
+        return await this.#turn(
+          `${plan.pick(['plain', 'plain', 'slow', 'fail', 'hang', 'crash'])} ${step}`,
+          plan,
+        )
       case 'start':
-        return await this.#allowed(runtime.start('fake:1', pick(['default', 'other'])))
+        return await this.#allowed(runtime.start('fake:1', plan.pick(['default', 'other'])))
       case 'stop':
         return await this.#allowed(runtime.stop('fake:1'))
       case 'fresh':
@@ -132,18 +127,18 @@ class World {
       case 'kill':
         return driver.alive()[0]?.end({ reason: 'killed', signal: 'SIGKILL' })
       case 'clock':
-        return clock.advance(pick([100, 1_000, 30_000, 100_000]))
+        return clock.advance(plan.pick([100, 1_000, 30_000, 100_000]))
     }
   }
 
-  async #turn(text: string, { pick, chance }: Pick<Dice, 'pick' | 'chance'>): Promise<void> {
-    const speaker = pick([
+  async #turn(text: string, plan: Dice): Promise<void> {
+    const speaker = plan.pick([
       { id: 'u-ann', name: 'Ann' },
       { id: 'u-bob', name: 'Bob' },
     ])
     const gone = new AbortController()
-    if (chance(0.15)) setTimeout(() => gone.abort(), 3)
-    const profile = pick(['default', 'default', 'other'])
+    if (plan.chance(0.15)) setTimeout(() => gone.abort(), 3)
+    const profile = plan.pick(['default', 'default', 'other'])
     try {
       const reply = await this.#kit.say(text, { speaker: { ...speaker }, profile, signal: gone.signal })
       if (reply.ok && reply.text !== `${speaker.id}: ${text}`) this.wrong.push(`${text} got ${reply.text}`)
@@ -170,18 +165,32 @@ class World {
   }
 }
 
-interface Dice {
-  readonly step: number
-  pick<T>(from: readonly T[]): T
-  chance(share: number): boolean
-}
+type Dice4 = [Dice, Dice, Dice, Dice]
 
-/** Numbers from 0 to 1 that a seed decides. */
-function sequence(seed: number): () => number {
-  let state = seed | 0
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+/** Chance that a seed decides. */
+class Dice {
+  #state: number
+
+  constructor(seed: number) {
+    this.#state = seed | 0
+  }
+
+  chance(share: number): boolean {
+    return this.#next() < share
+  }
+
+  /** A whole number from 0 on. */
+  below(end: number): number {
+    return Math.floor(this.#next() * end)
+  }
+
+  pick<T>(from: readonly T[]): T {
+    return from[this.below(from.length)] as T
+  }
+
+  #next(): number {
+    this.#state = (this.#state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state)
     mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
   }

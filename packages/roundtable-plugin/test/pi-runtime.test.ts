@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { PiSandboxBroker } from '@sandbox/pi-broker'
 import type { PiOutcome, PiTurn } from '@sandbox/protocol'
 import { expect, test } from 'vitest'
 import { AgentRunError } from '../src/errors.ts'
@@ -361,6 +362,31 @@ test('a start that joined the start of a stopped turn begins its own', async () 
   expect(await turn).toMatchObject({ ok: false, category: 'stopped' })
   await start
   expect(kit.runtime.status('fake:1')).toMatchObject({ state: 'ready' })
+})
+
+test.each([
+  ['listen', 'broker', 'broker: no socket here', /model service/],
+  ['start', 'container', 'start: no room', /safe place/],
+])('a %s that fails is told as what it is', async (what, category, cause, words) => {
+  await using kit = piKit({
+    ports: {
+      openBroker: () => {
+        const broker = new PiSandboxBroker({ model: 'm', oauthToken: () => undefined })
+        if (what === 'listen') broker.listen = () => Promise.reject(new TypeError('no socket here'))
+        return broker
+      },
+    },
+  })
+  kit.driver.onStart = () => {
+    if (what === 'start') throw new TypeError('no room')
+  }
+  expect(await kit.say('hi')).toMatchObject({ ok: false, category, text: words })
+  expect(kit.turns.at(-1)).toMatchObject({ state: 'settled', category, cause })
+  expect(kit.lines.at(-1)).toMatchObject({
+    level: 'error',
+    message: 'sandbox turn failed',
+    fields: { cause },
+  })
 })
 
 test('PR-18 startFresh stops the worker and moves the conversation aside', async () => {

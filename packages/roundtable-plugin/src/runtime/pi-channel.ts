@@ -45,6 +45,7 @@ export class PiChannel {
   /** Seats whose worker, socket or directory could not be removed yet. */
   readonly #leftovers = new Set<PiSeat>()
   #seat: PiSeat | undefined
+  #failedStep: SeatStep = 'prepare'
   #opening: { readonly profile: string; readonly seat: Promise<PiSeat> } | undefined
   #identityAt = Number.NEGATIVE_INFINITY
   /** A worker whose image is not the current one. */
@@ -65,9 +66,9 @@ export class PiChannel {
     return this.#seat
   }
 
-  /** What was at work last in the start of a worker. */
+  /** What was at work last in the start of a worker, also of one that failed. */
   get step(): SeatStep {
-    return this.#seat?.step ?? 'prepare'
+    return this.#seat?.step ?? this.#failedStep
   }
 
   /** True while the worker is not started since it kept ending. */
@@ -207,6 +208,7 @@ export class PiChannel {
     const { ports, channel, live, workspaces, startTimeoutMs } = this.#options
     const seat = new PiSeat(ports, { channel, profile, live, workspaces })
     this.#seat = seat
+    this.#failedStep = 'prepare'
     const late = new AbortController()
     const cancel = this.#clock.after(startTimeoutMs, () => late.abort(tooLate(startTimeoutMs)))
     const giveUp = () => late.abort(signal.reason)
@@ -218,6 +220,7 @@ export class PiChannel {
       return seat
     } catch (cause) {
       if (seat.output !== '') this.#tell('warn', 'what the worker said', { output: lastLines(seat.output) })
+      this.#failedStep = seat.step
       await this.retire(seat)
       throw cause
     } finally {
