@@ -81,7 +81,7 @@ export function checkedRuntime(runtime: string, field = 'runtime'): WorkerRuntim
 }
 
 /** The limits of a worker of this runtime: {@link resolveLimits}, with room for the runtime's own threads. */
-export function limitsFor(runtime: WorkerRuntime | undefined, limits: WorkerLimits = {}): ResolvedLimits {
+function limitsFor(runtime: WorkerRuntime | undefined, limits: WorkerLimits = {}): ResolvedLimits {
   return resolveLimits(limits, runtime === 'runsc' ? GVISOR_PIDS : undefined)
 }
 

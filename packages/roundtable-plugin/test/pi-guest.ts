@@ -18,7 +18,7 @@ import { account } from './account.ts'
 export type GuestScript = (turn: PiTurn, guest: WireGuest) => PiOutcome | Promise<PiOutcome>
 
 /** Answers with who spoke and what they said. */
-export const echo: GuestScript = ({ speaker, text }) => ({
+const echo: GuestScript = ({ speaker, text }) => ({
   ok: true,
   text: `${speaker.id}: ${text}`,
   files: [],
