@@ -1,21 +1,12 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import {
-  chmodSync,
-  chownSync,
-  copyFileSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { buildImage, createDockerDriver, type Driver, engineSocketPath } from '@sandbox/docker-worker'
+import { openPiDesk } from './pi-desk.ts'
 import { type BenchRow, median, quantile } from './report.ts'
 import { account, quiet } from './turn-start-lane.ts'
 
@@ -91,7 +82,7 @@ function importOnly(state: string): string {
 }
 
 async function startProcess(state: string, program: readonly string[]): Promise<Start> {
-  await using desk = await openDesk(state)
+  await using desk = await openPiDesk(state)
   const args = [
     ...program,
     '--socket',
@@ -159,7 +150,16 @@ async function containerRows(state: string): Promise<BenchRow[]> {
     const readyMs = await startContainer(state, driver)
     if (round > 0) times.push(readyMs)
   }
+  const handovers = await handOver(state, driver)
   return [
+    {
+      id: 'pi.handover',
+      what: 'from a turn handed to a resident worker to its first model call',
+      unit: 'ms',
+      value: median(handovers),
+      p99: quantile(handovers, 0.99),
+      goal: '<= 30',
+    },
     {
       id: 'pi.cold.container',
       what: 'the whole container, as in production',
@@ -171,60 +171,36 @@ async function containerRows(state: string): Promise<BenchRow[]> {
   ]
 }
 
+/** Turn after turn of one worker; the first, which has everything to load, does not count. */
+async function handOver(state: string, driver: Driver): Promise<readonly number[]> {
+  await using desk = await openPiDesk(state)
+  const worker = await driver.start(specOf(desk))
+  const times: number[] = []
+  for (let turn = 0; turn <= ROUNDS * 3; turn++) {
+    await quiet()
+    const time = await desk.play()
+    if (turn > 0) times.push(time)
+  }
+  await worker.remove()
+  return times
+}
+
 async function startContainer(state: string, driver: Driver): Promise<number> {
-  await using desk = await openDesk(state)
+  await using desk = await openPiDesk(state)
   const begin = performance.now()
-  const worker = await driver.start({
-    workerId: randomBytes(8).toString('hex'),
-    channelHash: 'b'.repeat(64),
-    epoch: 'bench',
-    runDir: dirname(desk.socketPath),
-    workspaceDir: desk.workspaceDir,
-  })
+  const worker = await driver.start(specOf(desk))
   await desk.polled
   const readyMs = performance.now() - begin
   await worker.remove()
   return readyMs
 }
 
-interface Desk extends AsyncDisposable {
-  readonly socketPath: string
-  readonly workspaceDir: string
-  /** Resolves when the worker asks for its first turn. */
-  readonly polled: Promise<void>
-}
-
-/** The smallest host that a worker can say hello to. */
-async function openDesk(state: string): Promise<Desk> {
-  const place = mkdtempSync(join(state, 'w-'))
-  const [runDir, workspaceDir] = [join(place, 'run'), join(place, 'work')]
-  chmodSync(place, 0o711)
-  for (const path of [runDir, workspaceDir]) mkdirSync(path, { mode: 0o700 })
-  const socketPath = join(runDir, 'worker.sock')
-  let poll = () => {}
-  const polled = new Promise<void>((resolve) => {
-    poll = resolve
-  })
-  const server = createServer((request: IncomingMessage, response: ServerResponse) => {
-    request.resume()
-    if (request.url === '/worker/next') return poll()
-    const hello = { protocol: 1, workerNonce: 'bench-nonce-0123456789', tools: [], mcp: [] }
-    const [status, body] = request.url === '/worker/hello' ? [200, hello] : [404, {}]
-    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
-  })
-  server.listen(socketPath)
-  await once(server, 'listening')
-  if (process.getuid?.() === 0) {
-    for (const path of [runDir, workspaceDir, socketPath]) chownSync(path, account.uid, account.gid)
-  }
+function specOf({ socketPath, workspaceDir }: { socketPath: string; workspaceDir: string }) {
   return {
-    socketPath,
+    workerId: randomBytes(8).toString('hex'),
+    channelHash: 'b'.repeat(64),
+    epoch: 'bench',
+    runDir: dirname(socketPath),
     workspaceDir,
-    polled,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-      rmSync(place, { recursive: true, force: true })
-    },
   }
 }
