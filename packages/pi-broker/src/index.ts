@@ -1,3 +1,16 @@
+export type { BoundTurn, CallEvent, DeskState, LastingDesk, McpServer } from '@sandbox/broker/engine'
+export type { SandboxCredentialScope } from '@sandbox/credential-scope'
+export {
+  type CompactionReport,
+  type CompactionRequest,
+  type CompactionResult,
+  isPiThinkingLevel,
+  type PiImage,
+  type PiOutcome,
+  type PiProgress,
+  type PiReplyFile,
+  type PiThinkingLevel,
+} from '@sandbox/protocol'
 export type { CompactionFallback, PiCompactionEvent } from './compaction/compaction-event.ts'
 export type { PiCompaction, PiCompactor, PiCompactorContext } from './compaction/compaction-option.ts'
 export type { PiHostContext } from './host-context.ts'

@@ -35,7 +35,7 @@ export function callTelemetry(options: CallTelemetryOptions): (event: CallEvent)
   const instruments = meter && makeInstruments(meter)
   const providerOf = typeof provider === 'function' ? provider : () => provider
   return (event) => {
-    const own = event.name === 'anthropic' ? 'anthropic' : 'openai'
+    const own = event.name?.startsWith('anthropic') === true ? 'anthropic' : 'openai'
     const shape = shapeOf(event, { provider: providerOf(event) ?? own })
     if (shape === undefined) return
     if (instruments !== undefined && shape.kind === 'inference') {
