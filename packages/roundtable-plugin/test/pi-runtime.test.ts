@@ -9,6 +9,7 @@ import { piKit, until } from './pi-kit.ts'
 
 const never = () => new Promise<PiOutcome>(() => {})
 const said = ({ text }: { text: string }): PiOutcome => ({ ok: true, text, files: [] })
+const FAILED: PiOutcome = { ok: false, code: 'model_failed', error: 'as asked' }
 const texts = (lines: { message: string }[]) => lines.map(({ message }) => message)
 
 test('PR-09 PR-14 PR-21 turns of one channel run on one worker, each as its own speaker', async () => {
@@ -113,6 +114,9 @@ test('PR-06 W-63 a worker of an old image is replaced before its next turn', asy
   expect(kit.driver.guests).toHaveLength(2)
   expect(kit.driver.alive()).toHaveLength(1)
   expect(texts(kit.lines)).toContain('the image changed: the worker is replaced')
+  kit.driver.image = 'image-3'
+  await kit.runtime.start('fake:1', 'default')
+  expect(kit.driver.guests).toHaveLength(3)
 })
 
 test('PR-11 W-52 the effort is judged beside the start, remembered, and checked', async () => {
@@ -145,6 +149,56 @@ test('PR-11 W-52 the effort is judged beside the start, remembered, and checked'
   await kit.runtime.stop('fake:1')
   expect(kit.runtime.status('fake:1')).toEqual({ state: 'stopped', busy: false })
 })
+
+test.each(['plain', 'fail', 'hang'])(
+  'PR-13 judge and start, memory, bind with identity, level and deadline, then release after the signal: %s',
+  async (what) => {
+    const order: string[] = []
+    const noted = (name: string) => order.push(name)
+    await using kit = piKit({
+      script: async (turn) => (turn.text === 'hang' ? never() : turn.text === 'fail' ? FAILED : said(turn)),
+      ports: {
+        judge: () => {
+          noted('judge')
+          return 'medium'
+        },
+        memory: async () => {
+          noted('memory')
+          return 'about'
+        },
+        openBroker: () => {
+          noted('open')
+          const broker = new PiSandboxBroker({ model: 'm', oauthToken: () => undefined })
+          const bind = broker.bind.bind(broker)
+          broker.bind = (context, options) => {
+            const { channel, speaker, profile, thinking, deadline, signal } = context
+            noted(
+              `bind ${channel} ${speaker.id} ${profile} ${thinking} ${deadline === kit.clock.now() + 600_000}`,
+            )
+            signal.addEventListener('abort', () => noted('abort'))
+            const bound = bind(context, options)
+            return {
+              ...bound,
+              release(how) {
+                noted(`release ${how?.abort}`)
+                bound.release(how)
+              },
+            }
+          }
+          return broker
+        },
+      },
+    })
+    const turn = kit.say(what)
+    if (what === 'hang') {
+      await until(() => kit.driver.guests[0]?.turns.length === 1)
+      await kit.runtime.stop('fake:1')
+    }
+    await turn
+    const bind = 'bind fake:1 u-ann default medium true'
+    expect(order).toEqual(['judge', 'open', 'memory', bind, 'abort', 'release true'])
+  },
+)
 
 test('PR-12 W-04 memory is asked for the speaker who was admitted, and travels in this turn alone', async () => {
   const asked: unknown[] = []
