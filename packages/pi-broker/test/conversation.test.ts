@@ -114,6 +114,16 @@ describe('T44 T45 a conversation of 40 turns', () => {
     expect(rig.upstream.seen).toHaveLength(41)
   })
 
+  test('T48d W-31 of 20 MiB of images too', async () => {
+    await using rig = await openRig()
+    const { nonce } = rig.broker.bind(context({ thinking: 'medium' }))
+    const data = Buffer.alloc(5 * 1024 * 1024, 7).toString('base64')
+    const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data } }
+    const shown = JSON.stringify({ role: 'user', content: [image, image, image] })
+    const body = request(3).replace('"messages":[', `"messages":[${shown},`)
+    expect((await send(rig, nonce, body)) === body).toBe(true)
+  })
+
   test('with a lower level only the effort that counts is written over, and the model', async () => {
     await using rig = await openRig()
     const { nonce } = rig.broker.bind(context({ thinking: 'low' }))

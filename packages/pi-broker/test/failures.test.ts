@@ -114,6 +114,8 @@ test('T37 T40 without credit a model call is 402, and no token is asked for', as
   const { nonce } = rig.broker.bind(context())
   const answer = await call(rig, nonce)
   expect([answer.status, answer.json.error.type, asked]).toEqual([402, 'billing_error', 0])
+  await call(rig, nonce, { path: `${MESSAGES}/count_tokens` })
+  expect(calls.pop()).toMatchObject({ name: 'anthropic/count_tokens', outputTokens: 0 })
   expect(calls).toMatchObject([
     {
       scope: { channel: 'web:room', speaker: { id: 'u-ann' } },

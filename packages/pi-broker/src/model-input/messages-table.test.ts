@@ -366,7 +366,7 @@ describe('PM-10 and PM-23 what is dropped', () => {
   })
 })
 
-describe('PM-15 to PM-18: never above the host’s level', () => {
+describe('PM-15 to PM-18: never above the host’s level [call:host-chooses-effort]', () => {
   const CEILINGS = {
     low: ['low', 2048],
     medium: ['medium', 8192],

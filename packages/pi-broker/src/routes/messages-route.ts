@@ -75,7 +75,7 @@ async function callMessages(
   if (!request.ok) throw inputRefusal(request)
   record.droppedFields = [...request.dropped, ...flags.dropped.map((flag) => `anthropic-beta: ${flag}`)]
   record.model = chosen.model
-  record.outputTokens = request.facts.outputTokens
+  record.outputTokens = endpoint === 'messages' ? request.facts.outputTokens : 0
   const url = urlOf(chosen, PATHS[endpoint], head.query)
   const upstream = await openWithCredential(call, {
     agent: sharedAgent(),
