@@ -1,10 +1,13 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { chmodSync, copyFileSync, existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { tempDir } from '@sandbox/testing'
 import type { PiHost } from './pi-host.ts'
 import { testUser } from './worker-bench.ts'
 
-const BUNDLE = fileURLToPath(new URL('../../dist/guest/pi-agent.cjs', import.meta.url))
+const GUEST = fileURLToPath(new URL('../../dist/guest/', import.meta.url))
+const FILES = ['pi-start.cjs', 'pi-agent.cjs']
 
 /** A Pi worker as a plain process. */
 export interface PiProcess extends AsyncDisposable {
@@ -15,10 +18,36 @@ export interface PiProcess extends AsyncDisposable {
   output(): string
 }
 
-/** Starts the built bundle as the process driver does: no environment, no input, not as root. */
-export function startPiProcess(host: PiHost, content = '/dev/null'): PiProcess {
-  if (!existsSync(BUNDLE)) throw new TypeError('"pnpm run build:guest" makes the guest')
-  const args = [BUNDLE, '--socket', host.socketPath, '--workspace', host.workspace, '--content', content]
+/** What an image starts, with its code cache: a start with it takes a third. Bun has none. */
+export interface PiProgram extends Disposable {
+  readonly path: string
+}
+
+/** Makes it in a directory of its own. */
+export function piProgram(): PiProgram {
+  if (!existsSync(join(GUEST, 'pi-agent.cjs'))) throw new TypeError('"pnpm run build:guest" makes the guest')
+  const folder = tempDir()
+  chmodSync(folder.path, 0o755)
+  for (const name of FILES) copyFileSync(join(GUEST, name), join(folder.path, name))
+  const [start = '', agent = ''] = FILES.map((name) => join(folder.path, name))
+  if (process.versions.bun === undefined) {
+    const args = [start, '--make-cache', join(folder.path, 'pi-agent.cache'), agent]
+    execFileSync(process.execPath, args, { env: {}, stdio: 'ignore' })
+  }
+  return { path: start, [Symbol.dispose]: () => folder[Symbol.dispose]() }
+}
+
+/** Starts the built guest as the process driver does: no environment, no input, not as root. */
+export function startPiProcess(program: PiProgram, host: PiHost, content = '/dev/null'): PiProcess {
+  const args = [
+    program.path,
+    '--socket',
+    host.socketPath,
+    '--workspace',
+    host.workspace,
+    '--content',
+    content,
+  ]
   const asUser = process.getuid?.() === 0 ? testUser() : {}
   const child = spawn(process.execPath, args, {
     env: {},

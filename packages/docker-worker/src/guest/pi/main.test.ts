@@ -10,9 +10,12 @@ import {
 import { dirname, join } from 'node:path'
 import { type PiTurn, readCompactionReport, readCompactionRequest } from '@sandbox/protocol'
 import { tempDir } from '@sandbox/testing'
-import { describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { type ModelCall, openPiHost, type PiHost, type PiHostOptions } from '../../testing/pi-host.ts'
-import { type PiProcess, startPiProcess } from '../../testing/pi-process.ts'
+import { type PiProcess, piProgram, startPiProcess } from '../../testing/pi-process.ts'
+
+const program = piProgram()
+afterAll(() => program[Symbol.dispose]())
 
 interface Place extends AsyncDisposable {
   readonly host: PiHost
@@ -27,7 +30,7 @@ async function place(options: PiHostOptions, content: Readonly<Record<string, st
   const host = await openPiHost(options)
   const made: Place = {
     host,
-    worker: startPiProcess(host, folder.path),
+    worker: startPiProcess(program, host, folder.path),
     async [Symbol.asyncDispose]() {
       await made.worker[Symbol.asyncDispose]()
       await host[Symbol.asyncDispose]()
@@ -319,7 +322,7 @@ describe('the conversation', () => {
       ['three', 'Second.'],
     ] as const) {
       host.expectWorker()
-      at.worker = startPiProcess(host)
+      at.worker = startPiProcess(program, host)
       expect(await host.play({ text })).toMatchObject({ ok: true })
       expect(told(host.modelCalls.at(-1))).toContain(before)
       await at.worker[Symbol.asyncDispose]()
@@ -333,7 +336,7 @@ describe('the conversation', () => {
     await at.worker[Symbol.asyncDispose]()
     write(host.workspace, 'sessions/bad.jsonl', 'no session at all\n')
     host.expectWorker()
-    at.worker = startPiProcess(host)
+    at.worker = startPiProcess(program, host)
     expect(await host.play()).toMatchObject({ ok: true, text: 'One.' })
     const names = readdirSync(join(host.workspace, 'sessions'))
     expect(names.filter((name) => name.startsWith('bad'))).toEqual(['bad.jsonl.bad'])
@@ -418,7 +421,7 @@ describe('WP-01 WP-02 what the worker is made of', () => {
     }
     for (const [name, text] of Object.entries(files)) write(host.workspace, name, text)
     host.expectWorker()
-    at.worker = startPiProcess(host)
+    at.worker = startPiProcess(program, host)
     await host.play({ text: '/hello there' })
     const [call] = host.modelCalls
     expect(JSON.stringify(call?.body)).not.toContain('PLANTED')
