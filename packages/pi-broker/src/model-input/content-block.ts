@@ -63,6 +63,9 @@ const FIELDS: Readonly<Record<string, FieldRule>> = {
   thinking: anyText,
   signature: anyText,
   data: anyText,
+  // As the API answers it and clients send it back.
+  caller: { ...objectOf({ type: 'keep' }), null: true, otherwise: 'drop' },
+  toolset_name: hosts,
   citations: hosts,
   cache_control: cacheControl,
 }
@@ -72,8 +75,11 @@ const IMAGE: Kind = { required: ['source'], optional: ['cache_control'] }
 const INNER: Readonly<Record<string, Kind>> = { text: TEXT, image: IMAGE }
 const OUTER: Readonly<Record<string, Kind>> = {
   ...INNER,
-  tool_use: { required: ['id', 'name', 'input'], optional: ['cache_control'] },
-  tool_result: { required: ['tool_use_id'], optional: ['content', 'is_error', 'cache_control'] },
+  tool_use: { required: ['id', 'name', 'input'], optional: ['caller', 'toolset_name', 'cache_control'] },
+  tool_result: {
+    required: ['tool_use_id'],
+    optional: ['content', 'is_error', 'toolset_name', 'cache_control'],
+  },
   thinking: { required: ['thinking', 'signature'] },
   redacted_thinking: { required: ['data'] },
 }
@@ -99,9 +105,17 @@ function block(
         if (!kind.required.includes(name) && kind.optional?.includes(name) !== true) object.drop(name)
       }
       settleCache(object)
+      if (!isDirect(object)) object.drop('caller')
       onKind?.(object, String(type))
     },
   })
+}
+
+/** Whether the model itself called the tool, and not something that the provider runs. */
+function isDirect(object: ClosedObject): boolean {
+  if (!object.has('caller')) return true
+  const value = object.value('caller') as { readonly type?: unknown } | null | undefined
+  return value === null || value?.type === 'direct'
 }
 
 /** PM-11: text and images, as in the system prompt and in the result of a tool. */

@@ -106,6 +106,7 @@ describe('what passes as it is', () => {
             description: 'x',
             eager_input_streaming: true,
             strict: true,
+            input_examples: [{ zone: 'UTC' }],
             defer_loading: true,
             input_schema: { type: 'object' },
             cache_control: { type: 'ephemeral' },
@@ -138,6 +139,28 @@ describe('what passes as it is', () => {
   ])('%s', async (_what, body) => {
     expect(await rewrite(body)).toMatchObject({ same: true, dropped: [] })
   })
+})
+
+test('T45 a call that came back from the API passes with its caller, and no other caller does', async () => {
+  const use = {
+    type: 'tool_use',
+    id: 'a',
+    name: 'b',
+    input: {},
+    caller: { type: 'direct' },
+    toolset_name: null,
+  }
+  const body = messages(USER, { role: 'assistant', content: [use] })
+  expect((await rewrite(body)).same).toBe(true)
+  const served = {
+    ...use,
+    caller: { type: 'code_execution_20260521', tool_id: 'x' },
+    toolset_name: 'browser',
+  }
+  const { caller: _, toolset_name: __, ...plain } = use
+  expect(await json(messages(USER, { role: 'assistant', content: [served] }))).toEqual(
+    messages(USER, { role: 'assistant', content: [plain] }),
+  )
 })
 
 describe('what refuses the request', () => {

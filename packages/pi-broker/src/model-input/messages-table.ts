@@ -120,6 +120,7 @@ function tool(flagged: ReadonlySet<FlaggedField>): ValueRule {
       cache_control: cacheControl,
       eager_input_streaming: flag,
       strict: flag,
+      input_examples: orNull(listOf('keep', 64)),
       defer_loading: flagged.has('deferLoading') ? flag : 'drop',
     },
     { required: ['name', 'input_schema'], close: settleCache },
@@ -232,6 +233,7 @@ const HOST_FIELDS = [
   'service_tier',
   'speed',
   'user_profile_id',
+  'workspace_id',
 ]
 
 /**
