@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { setTimeout as pause } from 'node:timers/promises'
 import { type ScriptedUpstream, type SeenRequest, scriptedUpstream } from '@sandbox/testing'
 
 /** What the model does with one call. */
@@ -35,8 +34,8 @@ interface Message {
 export interface MessagesService extends ScriptedUpstream {
   readonly calls: ModelCall[]
   answer: (call: ModelCall) => ModelAnswer
-  /** Pause after each event. */
-  everyMs: number
+  /** Waited for before a streamed text ends. */
+  beforeEnd: Promise<void> | undefined
 }
 
 export async function messagesService(answer: MessagesService['answer']): Promise<MessagesService> {
@@ -52,14 +51,14 @@ export async function messagesService(answer: MessagesService['answer']): Promis
       return undefined
     }
     response.writeHead(200, { 'content-type': 'text/event-stream' })
-    for (const event of events(said)) {
-      response.write(event)
-      if (service.everyMs > 0) await pause(service.everyMs)
-    }
+    const all = events(said)
+    for (const event of all.slice(0, -2)) response.write(event)
+    if ('text' in said) await service.beforeEnd
+    for (const event of all.slice(-2)) response.write(event)
     response.end()
     return undefined
   })
-  const service = Object.assign(upstream, { calls, answer, everyMs: 0 })
+  const service = Object.assign(upstream, { calls, answer, beforeEnd: undefined })
   return service
 }
 

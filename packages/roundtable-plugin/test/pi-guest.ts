@@ -7,6 +7,7 @@ import {
   BROKER_HOST,
   type PiOutcome,
   type PiTurn,
+  type PiWelcome,
   PROTOCOL_VERSION,
   SOCKET_NAME,
   TURN_NONCE_HEADER,
@@ -34,6 +35,8 @@ export class WireGuest {
   readonly #exit = Promise.withResolvers<WorkerExit>()
   #nonce = ''
   output = ''
+  /** What the host answered to its hello. */
+  welcome: PiWelcome | undefined
   /** It stays when its host is gone, as a hostile one would. */
   lingers = false
 
@@ -75,7 +78,8 @@ export class WireGuest {
       body: { protocol: PROTOCOL_VERSION, mode: 'pi', posture: POSTURE },
     })
     if (status !== 200) throw new TypeError(`hello: ${status}`)
-    this.#nonce = (json as { workerNonce: string }).workerNonce
+    this.welcome = json as PiWelcome
+    this.#nonce = this.welcome.workerNonce
   }
 
   /** A message of this worker. */
