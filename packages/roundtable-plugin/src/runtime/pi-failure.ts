@@ -67,14 +67,26 @@ export function failedTurn(failure: TurnFailure, cause: string, keyContact: stri
   return failed(failure.category, failureWords(failure.category, keyContact, failure.trouble), cause)
 }
 
-/** The reply for a turn that was not admitted. */
-export function refusedTurn(category: 'busy' | 'input' | 'stopped', problem: unknown): PiTurnFailed {
-  const cause = describe(problem)
-  if (category === 'busy')
-    return failed(category, 'Channel is busy. Please wait until I have answered.', cause)
-  if (category === 'stopped') return failed(category, failureWords('stopped', ''), cause)
-  return failed(category, `I cannot take this message: ${cause}.`, cause)
+/**
+ * The reply for a turn that was not admitted. What the caller did wrong is said; what the operator did wrong stays in
+ * the cause, since it names paths and other channels. `cause` must be scrubbed.
+ */
+export function refusedTurn(problem: unknown, cause: string): PiTurnFailed {
+  const code = codeOf(problem)
+  if (code === 'busy') return failed('busy', 'Channel is busy. Please wait until I have answered.', cause)
+  if (code === 'closed') return failed('stopped', failureWords('stopped', ''), cause)
+  if (code === 'input_invalid') {
+    return failed('input', `I cannot take this message: ${(problem as Error).message}.`, cause)
+  }
+  if (code === 'channel_alias') return failed('input', ALIAS, cause)
+  if (code === 'profile_unknown') return failed('input', NO_PROFILE, cause)
+  return failed('container', failureWords('container', ''), cause)
 }
+
+const ALIAS =
+  'The name of this channel is an alias of another channel, so I cannot work here. Please tell the owner of this bot.'
+const NO_PROFILE =
+  'This channel is set up with a profile that does not exist. Please tell the owner of this bot.'
 
 function failed(category: PiFailureCategory, text: string, cause: string): PiTurnFailed {
   const error = new AgentRunError(text, { cause: new SandboxPluginError('turn_failed', cause) })

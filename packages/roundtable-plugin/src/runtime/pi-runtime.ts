@@ -98,9 +98,9 @@ export class PiRuntime implements AsyncDisposable {
       this.#stopIfClosed()
       channel = this.#channel(input.channel)
     } catch (problem) {
-      return refusedTurn(this.#closed ? 'stopped' : 'input', problem)
+      return this.#refuse(problem)
     }
-    if (channel.turn !== undefined) return refusedTurn('busy', busy(input.channel))
+    if (channel.turn !== undefined) return this.#refuse(busy(input.channel))
     const ending = new TurnEnding(this.#policy.turnTimeoutMs, this.#clock)
     channel.turn = ending
     const { signal } = request
@@ -213,6 +213,14 @@ export class PiRuntime implements AsyncDisposable {
     progress.enter('settled', { ok: false, category: result.category, cause })
     this.#report(input, result, { ...flags, cause })
     return failedTurn(result, cause, this.#policy.keyContact)
+  }
+
+  #refuse(problem: unknown): PiTurnFailed {
+    const cause = this.#ports.scrub(describe(problem))
+    const refused = refusedTurn(problem, cause)
+    const level = refused.category === 'container' ? 'error' : 'info'
+    this.#ports.logger?.[level]({ category: refused.category, cause }, 'sandbox turn refused')
+    return refused
   }
 
   /** Guest text goes into warnings only: error lines may be posted where people read. */
