@@ -1,6 +1,7 @@
 import { limits, PI_PLACEHOLDER, type PiProgress } from '@sandbox/protocol'
 import type { Guest } from '@sandbox/testing'
 import { describe, expect, test } from 'vitest'
+import { unchunked } from './support/messages-service.ts'
 import { call, context, deskTurn, greet, helloBody, openRig } from './support/rig.ts'
 
 const later = () => ({ deadline: performance.now() + 60_000 })
@@ -252,6 +253,31 @@ describe('PB-36 to PB-39 results', () => {
     await post(desk.guest, desk.worker, 'result', { turnId: 't-1', result: failed })
     expect(await desk.outcome).toEqual(failed)
   })
+})
+
+test('W-31 a turn with large images is handed out whole, in pieces; the desk is taken while it is checked', async () => {
+  await using rig = await openRig()
+  using guest = rig.guest()
+  const worker = await greet(guest)
+  const data = Buffer.alloc(8 * 1024 * 1024, 9).toString('base64')
+  const images = [
+    { mimeType: 'image/png', data },
+    { mimeType: 'image/jpeg', data: 'AAAA' },
+  ]
+  const outcome = rig.broker.desk.deliver(deskTurn({ images }), later())
+  await expect(rig.broker.desk.deliver(deskTurn({ turnId: 't-2' }), later())).rejects.toEqual(
+    code('worker_busy'),
+  )
+  using poller = rig.guest()
+  poller.send({ method: 'GET', path: '/worker/next', headers: worker })
+  const received = await poller.until(']}')
+  expect(received.split('\r\n').filter((line) => /^[0-9a-f]{1,6}$/.test(line)).length).toBeGreaterThan(10)
+  const turn = JSON.parse(unchunked(received.slice(received.indexOf('\r\n\r\n') + 4)))
+  expect(turn).toMatchObject({ turnId: 't-1', text: 'hi', images: [{ mimeType: 'image/png' }, images[1]] })
+  expect(turn.images[0].data === data).toBe(true)
+  using other = rig.guest()
+  await post(other, worker, 'result', result())
+  expect((await outcome).ok).toBe(true)
 })
 
 test('progress comes in order, late and doubled pieces are dropped, and a faulty listener ends no turn', async () => {

@@ -1,6 +1,6 @@
 import { findSecret } from '@sandbox/testing'
 import { describe, expect, test } from 'vitest'
-import { event, messageStream, startStream, streams } from './support/messages-service.ts'
+import { event, messageStream, startStream, streams, unchunked } from './support/messages-service.ts'
 import { ASK, context, MESSAGES, openRig } from './support/rig.ts'
 
 const STREAM = { ...ASK, stream: true }
@@ -142,15 +142,3 @@ describe('PB-30 failures of the provider within a stream', () => {
     }
   })
 })
-
-function unchunked(body: string): string {
-  let left = Buffer.from(body)
-  const parts: Buffer[] = []
-  for (;;) {
-    const line = left.indexOf('\r\n')
-    const size = line === -1 ? 0 : Number.parseInt(left.subarray(0, line).toString(), 16)
-    if (!(size > 0)) return Buffer.concat(parts).toString()
-    parts.push(left.subarray(line + 2, line + 2 + size))
-    left = left.subarray(line + 4 + size)
-  }
-}

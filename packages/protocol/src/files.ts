@@ -66,21 +66,26 @@ export function base64Size(text: unknown): number | undefined {
 }
 
 /** What is wrong with the images of a message; `undefined` = nothing. Says where, never what is in one. */
-export function imagesProblem(images: unknown): string | undefined {
+export function* imagesPieces(images: unknown): Pieces<string | undefined> {
   if (!Array.isArray(images)) return 'images: must be an array'
   if (images.length > IMAGES) return `images: at most ${IMAGES}`
   let total = 0
   for (const [index, image] of images.entries()) {
-    const size = imageSize(image)
+    const size = yield* imageSize(image)
     if (typeof size === 'string') return `images[${index}]: ${size}`
     total += size
   }
   return total > IMAGES_TOTAL_BYTES ? `images: together over ${IMAGES_TOTAL_BYTES} bytes` : undefined
 }
 
+/** {@link imagesPieces} in one go. */
+export function imagesProblem(images: unknown): string | undefined {
+  return atOnce(imagesPieces(images))
+}
+
 /** What is wrong with one image; `undefined` = nothing. */
 export function imageProblem(image: unknown): string | undefined {
-  const size = imageSize(image)
+  const size = atOnce(imageSize(image))
   return typeof size === 'string' ? size : undefined
 }
 
@@ -114,10 +119,10 @@ export function atOnce<T>(work: Pieces<T>): T {
   }
 }
 
-function imageSize(image: unknown): number | string {
+function* imageSize(image: unknown): Pieces<number | string> {
   const { mimeType, data } = record(image)
   if (!IMAGE_TYPES.some((type) => type === mimeType)) return `must be ${IMAGE_TYPES.join(', ')}`
-  const size = base64Size(data)
+  const size = yield* base64Pieces(data)
   if (size === undefined) return 'is no base64'
   return size < 1 || size > IMAGE_BYTES ? `must have 1 to ${IMAGE_BYTES} bytes` : size
 }

@@ -16,12 +16,15 @@ export {
   type LastCompaction,
 } from './compaction-tiers.ts'
 export {
+  atOnce,
   base64Size,
   IMAGE_TYPES,
   type ImageType,
   imageProblem,
+  imagesPieces,
   imagesProblem,
   isSafeFileName,
+  type Pieces,
   type PiImage,
   type PiReplyFile,
   replyFilesProblem,
@@ -37,6 +40,7 @@ export {
   PiToolSpec,
   PiTurn,
   piResultPieces,
+  piTurnPieces,
   piTurnProblem,
   readPiProgress,
   readPiResult,

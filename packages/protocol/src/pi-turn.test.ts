@@ -1,6 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { PI_ERROR_CHARS, PI_PROGRESS_CHARS, PI_TEXT_CHARS, REPLY_TEXT_CHARS } from './limits.ts'
-import { isPiTurn, type PiTurn, piTurnProblem, readPiProgress, readPiResult } from './pi-turn.ts'
+import {
+  isPiTurn,
+  type PiTurn,
+  piTurnPieces,
+  piTurnProblem,
+  readPiProgress,
+  readPiResult,
+} from './pi-turn.ts'
 import { isPiThinkingLevel } from './thinking.ts'
 
 const turn: PiTurn = {
@@ -54,6 +61,14 @@ describe('a turn', () => {
     expect(problem).toContain(field)
     expect(problem).not.toContain('x'.repeat(60))
   })
+})
+
+test('W-31 a turn with large images is checked piece by piece', () => {
+  const data = Buffer.alloc(300_000, 7).toString('base64')
+  const pieces = piTurnPieces({ ...turn, images: [{ mimeType: 'image/png', data }] })
+  let yields = 0
+  for (let step = pieces.next(); !step.done; step = pieces.next()) yields += 1
+  expect(yields).toBeGreaterThan(4)
 })
 
 describe('a result', () => {

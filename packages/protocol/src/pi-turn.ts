@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { Compile } from 'typebox/compile'
-import { atOnce, imagesProblem, isSafeFileName, type Pieces, replyFilesPieces } from './files.ts'
+import { atOnce, imagesPieces, isSafeFileName, type Pieces, replyFilesPieces } from './files.ts'
 import {
   ATTACHMENTS,
   FILE_NAME_CHARS,
@@ -141,6 +141,11 @@ const progress = Compile(PiProgress)
 
 /** What is wrong with a turn, by field; `undefined` = a worker of this version understands it. Never a value. */
 export function piTurnProblem(value: unknown): string | undefined {
+  return atOnce(piTurnPieces(value))
+}
+
+/** {@link piTurnProblem}, yielding between pieces of the images. */
+export function* piTurnPieces(value: unknown): Pieces<string | undefined> {
   if (!turn.Check(value)) {
     const [error] = turn.Errors(value)
     return `${error?.instancePath || 'the turn'}: ${error?.keyword ?? 'is no turn'}`
@@ -155,7 +160,7 @@ export function piTurnProblem(value: unknown): string | undefined {
   }
   const unsafe = attachments.findIndex(({ name }) => !isSafeFileName(name))
   if (unsafe !== -1) return `attachments[${unsafe}]: its name is not safe`
-  return imagesProblem(images)
+  return yield* imagesPieces(images)
 }
 
 /** True when `value` is a turn that a worker of this version understands. */

@@ -130,3 +130,16 @@ export function answers(
     return streams(messageStream(found))(request, response, incoming)
   }
 }
+
+/** The body behind `transfer-encoding: chunked`, as far as it is whole. */
+export function unchunked(body: string): string {
+  let left = Buffer.from(body)
+  const parts: Buffer[] = []
+  for (;;) {
+    const line = left.indexOf('\r\n')
+    const size = line === -1 ? 0 : Number.parseInt(left.subarray(0, line).toString(), 16)
+    if (!(size > 0)) return Buffer.concat(parts).toString()
+    parts.push(left.subarray(line + 2, line + 2 + size))
+    left = left.subarray(line + 4 + size)
+  }
+}

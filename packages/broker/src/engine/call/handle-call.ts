@@ -84,7 +84,10 @@ export async function handleCall(engine: CallEngine, request: BrokerRequest): Pr
     if (route === undefined) throw new CallRefusal('not_found')
     if (route.kind === 'worker') {
       const { signal } = hold(held, { guest: request.signal, limitMs: route.callMs })
-      return answer('ok', successAnswer(jsonBytes(await route.run({ request, head, record, signal }))))
+      const value = await route.run({ request, head, record, signal })
+      return value instanceof PassedAnswer
+        ? answer(value, value)
+        : answer('ok', successAnswer(jsonBytes(value)))
     }
     const turn = engine.turns.admit(head.headers.get(TURN_NONCE_HEADER))
     record.turn = turn

@@ -62,7 +62,7 @@ export interface WorkerRoute {
   readonly policy: HeadPolicy
   /** Total time of a message, in milliseconds. */
   readonly callMs: number
-  /** Answers with the JSON value that it returns. */
+  /** Answers with the JSON value that it returns, or with a {@link PassedAnswer} as it is. */
   run(call: WorkerCall): Promise<unknown>
 }
 

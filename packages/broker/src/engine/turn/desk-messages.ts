@@ -23,6 +23,10 @@ export interface DeskMessages<Work extends DeskWork, Outcome> {
    * @throws BrokerError `turn_invalid`
    */
   checked(work: Work): Work
+  /** As `checked`, for what may be large: others run while it yields. */
+  checkedPieces?(work: Work): Pieces<Work>
+  /** What the worker's poll is answered with. Omitted = the delivery, as JSON. */
+  written?(delivery: Work & Delivery): unknown
   /** A copy with the known fields; `undefined` for what is no result. */
   readResult(body: Readonly<Record<string, unknown>>): DeskResult<Outcome> | undefined
   /** As `readResult`, for results that may be large: others run while it yields. */

@@ -1,5 +1,5 @@
 import type { PiProgress, SealedOutcome, WorkerHello, WorkerWelcome } from '@sandbox/protocol'
-import { inPieces } from '../call/in-pieces.ts'
+import { inPieces, type Pieces } from '../call/in-pieces.ts'
 import { CallRefusal } from '../call/refusal.ts'
 import { BrokerError } from '../errors.ts'
 import type { Delivery, DeskMessages, DeskWork } from './desk-messages.ts'
@@ -78,6 +78,7 @@ export class OpenDesk<Work extends DeskWork, Outcome> implements LastingDesk<Wor
   /** Only of a worker that lives for many turns. */
   readonly #presence: WorkerPresence | undefined
   #offer: TurnOffer<Work, Outcome> | undefined
+  #taking = false
   #polling = false
   #reading = false
   #wake: (() => void) | undefined
@@ -126,7 +127,10 @@ export class OpenDesk<Work extends DeskWork, Outcome> implements LastingDesk<Wor
     if (this.failure !== undefined) throw this.failure
     this.#checkFree()
     if (options.signal?.aborted) throw aborted(options.signal)
-    const offer = new TurnOffer<Work, Outcome>(this.#options.messages.checked(turn), options)
+    const { messages } = this.#options
+    const pieces = messages.checkedPieces?.(turn)
+    const checked = pieces === undefined ? messages.checked(turn) : await this.#taken(pieces, options.signal)
+    const offer = new TurnOffer<Work, Outcome>(checked, options)
     this.#offer = offer
     const onAbort = () => offer.fail(aborted(options.signal))
     options.signal?.addEventListener('abort', onAbort)
@@ -186,6 +190,11 @@ export class OpenDesk<Work extends DeskWork, Outcome> implements LastingDesk<Wor
     }
   }
 
+  /** What a poll is answered with. */
+  written(delivery: Work & Delivery): unknown {
+    return this.#options.messages.written?.(delivery) ?? delivery
+  }
+
   /** The worker has the turn: it is not handed out again. */
   acknowledge(turnId: unknown): void {
     if (this.#offer?.acknowledge(turnId) !== true) throw new CallRefusal('turn_unknown')
@@ -225,10 +234,24 @@ export class OpenDesk<Work extends DeskWork, Outcome> implements LastingDesk<Wor
     if (this.#offer?.settle(result.turnId, result.result) !== true) throw new CallRefusal('result_refused')
   }
 
+  /** The copy that is offered. Meanwhile the desk is taken, and may be closed. */
+  async #taken(pieces: Pieces<Work>, signal: AbortSignal | undefined): Promise<Work> {
+    this.#taking = true
+    try {
+      const checked = await inPieces(pieces, NEVER)
+      if (this.failure !== undefined) throw this.failure
+      if (signal?.aborted) throw aborted(signal)
+      return checked
+    } finally {
+      this.#taking = false
+    }
+  }
+
   #checkFree(): void {
+    if (this.#taking) throw busy()
     if (this.#offer === undefined) return
     if (this.#presence === undefined) throw new BrokerError('already_bound', 'This worker had its turn.')
-    if (!this.#offer.signal.aborted) throw new BrokerError('worker_busy', 'Worker is busy with another turn.')
+    if (!this.#offer.signal.aborted) throw busy()
   }
 
   /** The turn on the desk; one that is settled is on the desk no more. */
@@ -260,4 +283,10 @@ export class OpenDesk<Work extends DeskWork, Outcome> implements LastingDesk<Wor
       if (signal.aborted) end()
     })
   }
+}
+
+const NEVER = new AbortController().signal
+
+function busy(): BrokerError {
+  return new BrokerError('worker_busy', 'Worker is busy with another turn.')
 }

@@ -28,6 +28,7 @@ export type GuestDesk = Pick<
   | 'takeHello'
   | 'takeProgress'
   | 'takeResult'
+  | 'written'
 >
 
 /** What the worker routes need besides their desk. */
@@ -52,7 +53,7 @@ export function workerRoutes(options: WorkerRouteOptions): [path: string, route:
     row(options, 'hello', (call) => hello(desk, call)),
     row(options, 'next', async (call) => {
       desk.checkNonce(nonceOf(call))
-      return desk.next(call.signal)
+      return desk.written(await desk.next(call.signal))
     }),
     row(options, 'ack', async (call) => {
       desk.checkNonce(nonceOf(call))
