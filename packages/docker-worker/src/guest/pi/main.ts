@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { readArguments } from '../shared/arguments.ts'
 import { GuestError } from '../shared/errors.ts'
 import { CONTENT_DIR } from './places.ts'
-import { runPiWorker, warmUp } from './worker.ts'
+import { warmUp } from './warm-up.ts'
+import { runPiWorker } from './worker.ts'
 
 /**
  * The program inside a Pi container: says hello, takes turn after turn from its socket, and runs each with the real

@@ -5,8 +5,8 @@ import { constants, Script } from 'node:vm'
 
 /**
  * Starts the agent's bundle, which lies beside this file, from V8's code cache if there is one: compiling it is most of
- * a start. `--make-cache FILE AGENT` writes that cache: the bundle warms itself up once, so that what a turn needs is
- * compiled when the cache is taken. Bun has no such cache and takes the bundle as it is.
+ * a start. `--make-cache FILE AGENT` writes that cache: the bundle plays one turn by itself, so that what a turn needs is
+ * compiled when the cache is taken, and an agent that cannot get through a turn makes no image. Bun has no such cache and takes the bundle as it is.
  */
 const folder = dirname(process.argv[1] ?? '')
 const [, , option, cacheFile, agentFile] = process.argv

@@ -58,17 +58,6 @@ export async function runPiWorker({ socket, workspace, content }: PiWorkerPlaces
   wire.close()
 }
 
-/** Compiles and runs what a turn needs, once, without a host: for the code cache of an image. */
-export async function warmUp(workspace: string): Promise<void> {
-  const agent = new PiAgent({
-    workspace,
-    hostTools: [],
-    content: (profile) => loadContent('/nowhere', profile, { pi: { ...pi }, saveToOutbox: () => '' }),
-  })
-  const { session } = await agent.open({ model: 'claude-sonnet-4-5', profile: 'default', mcp: [] })
-  session.dispose()
-}
-
 async function nextTurn(desk: PiDesk): Promise<unknown> {
   let goneSince: number | undefined
   for (;;) {

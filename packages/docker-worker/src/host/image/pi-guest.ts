@@ -34,7 +34,7 @@ export interface PiGuestParts {
 /**
  * The Pi guest: a layer with the agent, one with the operator's content if there is any, and, for Node, the agent's code
  * cache, made by running it once here with the runtime of the image. Throws `bundle_missing`, `options_invalid` for
- * content that cannot be put into an image, and from `derived()` `runtime_unsuitable` when the agent does not start.
+ * content that cannot be put into an image, and from `derived()` `runtime_unsuitable` when the agent does not get through a turn.
  */
 export async function piGuest({ runtime, bundle, content, signal }: PiGuestParts): Promise<ImageGuest> {
   const agent = await requireBundle(bundle ?? guestFile('pi-agent.cjs'))
@@ -74,7 +74,7 @@ async function codeCache(
     return [{ path: PI_IMAGE_FILES.cache.slice(1), mode: 0o644, content: await readFile(cache) }]
   } catch (cause) {
     stopIfAborted(signal)
-    const text = `The agent does not start with ${runtime.kind} ${runtime.version} (${runtime.path}).`
+    const text = `The agent does not get through a turn with ${runtime.kind} ${runtime.version} (${runtime.path}).`
     throw new DriverError('runtime_unsuitable', text, { cause })
   } finally {
     await rm(folder, { recursive: true, force: true })
