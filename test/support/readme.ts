@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { sourceFlags } from '@sandbox/testing'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -21,10 +22,9 @@ export async function runBlock(name: string, env: Record<string, string> = {}): 
   const code = readmeBlocks().get(name)
   if (code === undefined) throw new TypeError(`the README has no block for ${name}`)
   const typed = process.versions.bun === undefined ? ['--input-type=module-typescript'] : []
-  const { stdout } = await promisify(execFile)(
-    process.execPath,
-    ['--conditions=@sandbox/source', ...typed, '-e', code],
-    { cwd: root, env: { PATH: process.env.PATH ?? '', ...env } },
-  )
+  const { stdout } = await promisify(execFile)(process.execPath, [...sourceFlags, ...typed, '-e', code], {
+    cwd: root,
+    env: { PATH: process.env.PATH ?? '', ...env },
+  })
   return stdout
 }

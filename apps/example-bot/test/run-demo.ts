@@ -4,6 +4,7 @@ import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { sourceFlags } from '@sandbox/testing'
 
 const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 
@@ -38,7 +39,7 @@ export function runDemo(
 ): RunningDemo {
   const stateDir = options.stateDir ?? freshStateDir()
   const env = { ...process.env, ...options.env }
-  const child = spawn(process.execPath, ['--conditions=@sandbox/source', MAIN, ...args], {
+  const child = spawn(process.execPath, [...sourceFlags, MAIN, ...args], {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
   })

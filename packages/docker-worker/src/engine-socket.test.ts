@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { tempDir } from '@sandbox/testing'
+import { sourceFlags, tempDir } from '@sandbox/testing'
 import { expect, test } from 'vitest'
 
 /** As a host does it: the driver is made, which looks at the engine's socket, and its client is loaded later. */
@@ -22,7 +22,7 @@ test.skipIf(process.versions.bun !== undefined)(
     await new Promise<void>((done) => server.listen(engineSocket, done))
     try {
       const cwd = fileURLToPath(new URL('..', import.meta.url))
-      const args = ['--conditions=@sandbox/source', '--input-type=module', '--eval', PROGRAM, engineSocket]
+      const args = [...sourceFlags, '--input-type=module', '--eval', PROGRAM, engineSocket]
       const told = execFileSync(process.execPath, args, {
         cwd,
         encoding: 'utf8',

@@ -1,13 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-
-/** What Node 22 needs to run our sources as they are; later ones and Bun need nothing. */
-const lowered = new URL('lowered.mjs', import.meta.url).href
-const flags =
-  process.versions.bun === undefined && Number(process.versions.node.split('.')[0]) < 24
-    ? ['--import', `data:text/javascript,import{register}from'node:module';register('${lowered}')`]
-    : []
+import { sourceFlags } from '@sandbox/testing'
 
 /** Starts a host of its own process, `host-program.ts` or another; its stdout is collected. */
 export function startHost(
@@ -19,7 +13,7 @@ export function startHost(
   ended: Promise<unknown>
 } {
   const path = fileURLToPath(new URL(program, import.meta.url))
-  const args = ['--conditions=@sandbox/source', ...flags, path, JSON.stringify(options)]
+  const args = [...sourceFlags, path, JSON.stringify(options)]
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
   let text = ''
   child.stdout?.on('data', (chunk: Buffer) => {

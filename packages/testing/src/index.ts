@@ -10,4 +10,5 @@ export {
   scriptedUpstream,
   type UpstreamScript,
 } from './scripted-upstream.ts'
+export { sourceFlags } from './source-flags.ts'
 export { tempDir } from './temp-dir.ts'
