@@ -138,5 +138,6 @@ export function processesWith(text: string, except: number | undefined): string[
 
 /** Names below the run root that belong to a turn, and not to the installation. */
 export function turnDirectories(stateDir: string): string[] {
-  return readdirSync(join(stateDir, 'run')).filter((name) => name !== 'install-id' && name !== 'process')
+  const own = new Set(['install-id', 'process', 'engine'])
+  return readdirSync(join(stateDir, 'run')).filter((name) => !own.has(name))
 }
