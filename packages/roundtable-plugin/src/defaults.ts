@@ -147,7 +147,7 @@ export class PiSandboxRuntime implements AsyncDisposable {
     const brokers = piBrokers(options, policy)
     // Opened and thrown away: each checks its whole policy, and none asks for a credential.
     for (const profile of policy.profiles) void new PiSandboxBroker(brokers(profile)).stop(true)
-    checkDriverChoice(options)
+    checkDriverChoice(options, 'pi')
     const layout = openPiLayout({ partyDir: options.partyDir, user: accountOf(options) })
     let driver: Driver
     try {
@@ -326,10 +326,14 @@ function namesOf(all: readonly { readonly name: string }[]): string[] {
   return all.map(({ name }) => name)
 }
 
-function checkDriverChoice({
-  driver = 'docker',
-  image,
-}: Pick<SandboxRuntimeOptions, 'driver' | 'image'>): void {
+function checkDriverChoice(
+  { driver = 'docker', image }: Pick<SandboxRuntimeOptions, 'driver' | 'image'>,
+  guest: 'sealed' | 'pi' = 'sealed',
+): void {
+  const [build, tag] =
+    guest === 'pi'
+      ? ['sandbox-worker build --pi', 'sandbox-pi-worker:latest']
+      : ['sandbox-worker build', 'sandbox-worker:latest']
   if (typeof driver === 'function' || driver === 'process') return
   if (driver !== 'docker') {
     throw new SandboxPluginError('options_invalid', 'driver: must be "docker", "process" or a function.')
@@ -343,7 +347,7 @@ function checkDriverChoice({
   if (typeof image === 'string' && image.trim() !== '') return
   throw new SandboxPluginError(
     'options_invalid',
-    'image: must name the worker image. Build it with "sandbox-worker build" and give its tag, "sandbox-worker:latest".',
+    `image: must name the worker image. Build it with "${build}" and give its tag, "${tag}".`,
   )
 }
 

@@ -18,7 +18,7 @@ function given(more: object = {}) {
   const dir = ownDir()
   const options: PiSandboxRuntimeOptions = {
     partyDir: join(dir.path, 'p'),
-    image: 'sandbox-worker:pi',
+    image: 'sandbox-pi-worker:latest',
     model: 'claude-sonnet-4-5',
     profiles: { default: {} },
     oauthToken: () => 'sk-ant-oat01-test-0123456789abcdef',
@@ -61,7 +61,7 @@ test.each<[string, object, RegExp]>([
     { compaction: { engine: '', compact: () => undefined } },
     /compaction\.engine/,
   ],
-  ['no image', { image: '' }, /image: must name/],
+  ['no image', { image: '' }, /image: must name .*sandbox-worker build --pi/],
   ['a driver that is none', { driver: 'podman' }, /driver: must be/],
 ])('refused before anything is made: %s', (_, more, message) => {
   using it = given(more)
