@@ -55,6 +55,16 @@ async function site(
   return { port, origin: `http://127.0.0.1:${port}`, requests }
 }
 
+/** A certificate for one name, made now and good for a day: PEM, and the key that goes with it. */
+function certificateOf(name: string): { key: Buffer; ca: string } {
+  using dir = tempDir()
+  const [key, cert] = [join(dir.path, 'key.pem'), join(dir.path, 'cert.pem')]
+  const kind = 'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1'.split(' ')
+  const named = ['-subj', `/CN=${name}`, '-addext', `subjectAltName=DNS:${name}`]
+  execFileSync('openssl', [...kind, '-keyout', key, '-out', cert, ...named], { stdio: 'ignore' })
+  return { key: readFileSync(key), ca: readFileSync(cert, 'utf8') }
+}
+
 function codeOf(promise: Promise<unknown>): Promise<string> {
   return promise.then(
     () => 'none',
@@ -357,37 +367,9 @@ describe('connections', () => {
   })
 
   test('SF-07 with https the certificate has to be that of the name, whatever number it leads to', async () => {
-    using dir = tempDir()
-    const [key, cert] = [join(dir.path, 'key.pem'), join(dir.path, 'cert.pem')]
-    const made = [
-      'req',
-      '-x509',
-      '-newkey',
-      'ec',
-      '-pkeyopt',
-      'ec_paramgen_curve:prime256v1',
-      '-nodes',
-      '-days',
-      '1',
-    ]
-    execFileSync(
-      'openssl',
-      [
-        ...made,
-        '-keyout',
-        key,
-        '-out',
-        cert,
-        '-subj',
-        '/CN=good.test',
-        '-addext',
-        'subjectAltName=DNS:good.test',
-      ],
-      { stdio: 'ignore' },
-    )
-    const ca = readFileSync(cert, 'utf8')
+    const { key, ca } = certificateOf('good.test')
     const names: (string | undefined | false)[] = []
-    const server = createTlsServer({ key: readFileSync(key), cert: ca }, (request, response) => {
+    const server = createTlsServer({ key, cert: ca }, (request, response) => {
       names.push((request.socket as unknown as { servername?: string }).servername)
       response.end('tls')
     })
@@ -401,27 +383,9 @@ describe('connections', () => {
   })
 
   test('W-87 a redirect from https to http is refused unless it is allowed', async () => {
-    using dir = tempDir()
-    const [key, cert] = [join(dir.path, 'key.pem'), join(dir.path, 'cert.pem')]
-    const made = [
-      'req',
-      '-x509',
-      '-newkey',
-      'ec',
-      '-pkeyopt',
-      'ec_paramgen_curve:prime256v1',
-      '-nodes',
-      '-days',
-      '1',
-    ]
-    execFileSync(
-      'openssl',
-      [...made, '-keyout', key, '-out', cert, '-subj', '/CN=s.test', '-addext', 'subjectAltName=DNS:s.test'],
-      { stdio: 'ignore' },
-    )
-    const ca = readFileSync(cert, 'utf8')
+    const { key, ca } = certificateOf('s.test')
     const plain = await site((_request, response) => response.end('plain'))
-    const secure = createTlsServer({ key: readFileSync(key), cert: ca }, (_request, response) =>
+    const secure = createTlsServer({ key, cert: ca }, (_request, response) =>
       response.writeHead(302, { location: `http://p.test:${plain.port}/` }).end(),
     )
     const port = await listening(secure as unknown as Server)
