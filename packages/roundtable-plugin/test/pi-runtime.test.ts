@@ -77,6 +77,9 @@ test('PR-04 a channel that is an alias of another is refused by every operation'
   await expect(kit.runtime.stop(alias)).rejects.toThrow(/alias/)
   await expect(kit.runtime.startFresh(alias)).rejects.toThrow(/alias/)
   expect(() => kit.layout.sessionsDir(alias)).toThrow(/alias/)
+  expect(() => kit.runtime.status(alias)).toThrow(/alias/)
+  expect(kit.runtime.status('fake:unknown')).toEqual({ state: 'stopped', busy: false })
+  expect(existsSync(kit.layout.workspaceOf('fake:unknown'))).toBe(false)
   expect(kit.driver.guests).toHaveLength(1)
 })
 

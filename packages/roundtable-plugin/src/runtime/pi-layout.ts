@@ -36,6 +36,8 @@ export interface PiLayout {
   readonly partyDir: string
   /** Makes the channel's directory, or checks that it is the channel's. */
   claim(channel: ChannelKey): void
+  /** Checks that the channel's directory, where there is one, is the channel's. Makes nothing. */
+  check(channel: ChannelKey): void
   /** Path of a channel's workspace, which may not be there yet. */
   workspaceOf(channel: ChannelKey): string
   /** Makes the directories of one worker. A guest's links where directories belong are replaced. */
@@ -102,6 +104,11 @@ class Layout implements PiLayout {
 
   claim(channel: ChannelKey): void {
     openChannelRoot(this.partyDir, channel, this.user)[Symbol.dispose]()
+  }
+
+  check(channel: ChannelKey): void {
+    const path = join(this.partyDir, channelSegment(channel))
+    if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) this.claim(channel)
   }
 
   workspaceOf(channel: ChannelKey): string {

@@ -139,9 +139,10 @@ export class PiRuntime implements AsyncDisposable {
     }
   }
 
-  /** What the channel's worker is doing. Answers at once. */
+  /** What the channel's worker is doing. Answers at once, and starts and makes nothing. */
   status(channel: ChannelKey): PiStatus {
     checkChannel(channel)
+    this.#ports.layout.check(channel)
     const held = this.#channels.get(channel)
     if (held === undefined) return { state: 'stopped', busy: false }
     const { seat, level } = held
