@@ -16,6 +16,7 @@ import type {
 } from './host-contract.ts'
 import type { PiSandboxRuntimeOptions } from './pi-options.ts'
 import type { PiProgressUpdate } from './runtime/pi-progress.ts'
+import { resolvesSpeakers } from './speakers.ts'
 
 /** Options of {@link piSandbox}. The time zone is the host's. */
 export interface PiSandboxOptions
@@ -46,9 +47,6 @@ export interface PiSandboxService {
 
 /** The key of {@link PiSandboxService}: `services.get(PI_SANDBOX)`. */
 export const PI_SANDBOX: ServiceKey<PiSandboxService> = Object.freeze({ id: 'sandbox.pi-channels' })
-
-/** Declared by hosts that resolve speakers: pi-roundtable 0.9 and later. */
-const IDENTITY: ServiceKey<unknown> = Object.freeze({ id: 'roundtable.identity' })
 
 /**
  * The plugin for Pi mode: answers enabled channels from a long-lived container of each with the real Pi agent in it.
@@ -100,7 +98,7 @@ async function setup(options: PiSandboxOptions, context: HostContext): Promise<S
       surfaces,
       logger,
       profileOf: profileOf ?? (() => first),
-      needsSpeaker: services.find(IDENTITY) !== undefined,
+      needsSpeaker: resolvesSpeakers(services),
       scrub: redact,
       ...(limits && { limits }),
       ...(onProgress && { onProgress }),

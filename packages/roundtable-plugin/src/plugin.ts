@@ -15,6 +15,7 @@ import type {
 } from './host-contract.ts'
 import type { SandboxOptions } from './options.ts'
 import { checkPluginOptionNames } from './runtime/option-names.ts'
+import { resolvesSpeakers } from './speakers.ts'
 
 /** What the plugin provides to other plugins. */
 export interface SandboxService {
@@ -24,9 +25,6 @@ export interface SandboxService {
 
 /** The key of {@link SandboxService}: `services.get(SANDBOX)`. */
 export const SANDBOX: ServiceKey<SandboxService> = Object.freeze({ id: 'sandbox.channels' })
-
-/** Declared by hosts that resolve speakers: pi-roundtable 0.9 and later. */
-const IDENTITY: ServiceKey<unknown> = Object.freeze({ id: 'roundtable.identity' })
 
 /**
  * The plugin: answers enabled channels from sealed workers. Options are checked in setup, before any message; the
@@ -65,7 +63,7 @@ async function setup(options: SandboxOptions, context: HostContext): Promise<San
     })
     const discord = services.find(DISCORD)
     discord?.commands.add(discordCommands({ guard: discord.guard, commands, logger, scrub: redact }))
-    const needsSpeaker = services.find(IDENTITY) !== undefined
+    const needsSpeaker = resolvesSpeakers(services)
     const claim = sandboxClaim({
       channels,
       runtime,
