@@ -82,6 +82,28 @@ describe('workspaceSize', () => {
     expect(found.over).toBe(root ? undefined : 'entries')
   })
 
+  test('W-66 what no path reaches is over, and not nothing', async () => {
+    using dir = tempDir()
+    // 17 names of 240 characters: longer than any path may be, and no deeper than many a tree.
+    const nest = 'n=$(printf %0240d 0); i=0; while [ $i -lt 17 ]; do mkdir $n && cd -P $n || exit 1; i=$((i+1)); done'
+    execFileSync('sh', ['-c', `${nest}; head -c 1000000 /dev/zero > $n`], { cwd: dir.path })
+    const found = await workspaceSize(dir.path, LIMITS)
+    // Node 22 cannot.
+    execFileSync('rm', ['-rf', '0'.repeat(240)], { cwd: dir.path })
+    expect(found).toMatchObject({ over: 'depth' })
+  })
+
+  test('W-66 a directory that may be listed and not searched is over', async () => {
+    using dir = tempDir()
+    mkdirSync(join(dir.path, 'half'))
+    writeFileSync(join(dir.path, 'half/file'), Buffer.alloc(MIB, 1))
+    chmodSync(join(dir.path, 'half'), 0o400)
+    const root = process.geteuid?.() === 0
+    const found = await workspaceSize(dir.path, LIMITS)
+    chmodSync(join(dir.path, 'half'), 0o700)
+    expect(found.over).toBe(root ? undefined : 'entries')
+  })
+
   test('a link or a file in place of the workspace, bad limits and an abort are refused', async () => {
     using dir = tempDir()
     symlinkSync(dir.path, join(dir.path, 'link'))

@@ -26,12 +26,14 @@ const DEFAULT_ENTRIES = 100_000
 const BLOCK_BYTES = 512
 /** Deeper than this nothing is looked at: `over` says so. */
 const MAX_DEPTH = 128
+/** What the system says of a place that is no longer what it was. */
+const VANISHED = new Set(['ENOENT', 'ENOTDIR', 'ELOOP'])
 
 /**
  * Counts what is below a directory that a guest fills, without opening anything but directories: links are not
  * followed, FIFOs and devices are counted and never opened. What it does is bounded by the limits, whatever a guest has
- * planted. Files that vanish meanwhile are not counted; a directory that cannot be read counts as `over`, since what is
- * in it is unknown. A file with several names counts once. Rejects with `spec_invalid` when `directory` is none or a
+ * planted. Files that vanish meanwhile are not counted; a directory that cannot be read, or has entries that
+ * cannot be looked at, counts as `over`, since what is in it is unknown. A file with several names counts once. Rejects with `spec_invalid` when `directory` is none or a
  * link, with `options_invalid` for limits out of range, with `aborted`.
  */
 export async function workspaceSize(
@@ -73,11 +75,14 @@ async function countDirectory(
     if (error instanceof DriverError) throw error
     const { code = '' } = error as NodeJS.ErrnoException
     // What vanished meanwhile is not counted. Of anything else, nobody knows what is in it.
-    if (!['ENOENT', 'ENOTDIR', 'ELOOP'].includes(code)) count.over ??= 'entries'
+    if (!VANISHED.has(code)) count.over ??= code === 'ENAMETOOLONG' ? 'depth' : 'entries'
   }
 }
 
-/** Rejects when the directory cannot be read: Node says so when it is opened, Bun when it is read. */
+/**
+ * Rejects when the directory cannot be read (Node says so when it is opened, Bun when it is read), and when what is in
+ * it cannot be looked at: a guest can take the right to search it away, or nest names until no path reaches them.
+ */
 async function countListing(
   place: Place,
   waiting: Place[],
@@ -90,7 +95,7 @@ async function countListing(
   for await (const { name } of listing) {
     stopIfAborted(signal)
     const path = join(place.path, name)
-    const found = await lstat(path).catch(() => undefined)
+    const found = await look(path)
     if (!found) continue
     count.add(found)
     if (count.over !== undefined) return
@@ -100,6 +105,15 @@ async function countListing(
       return
     }
     waiting.push({ path, depth: place.depth + 1, ino: found.ino, dev: found.dev })
+  }
+}
+
+async function look(path: string): Promise<Stats | undefined> {
+  try {
+    return await lstat(path)
+  } catch (error) {
+    if (VANISHED.has((error as NodeJS.ErrnoException).code ?? '')) return undefined
+    throw error
   }
 }
 
