@@ -85,7 +85,8 @@ describe('workspaceSize', () => {
   test('W-66 what no path reaches is over, and not nothing', async () => {
     using dir = tempDir()
     // 17 names of 240 characters: longer than any path may be, and no deeper than many a tree.
-    const nest = 'n=$(printf %0240d 0); i=0; while [ $i -lt 17 ]; do mkdir $n && cd -P $n || exit 1; i=$((i+1)); done'
+    const nest =
+      'n=$(printf %0240d 0); i=0; while [ $i -lt 17 ]; do mkdir $n && cd -P $n || exit 1; i=$((i+1)); done'
     execFileSync('sh', ['-c', `${nest}; head -c 1000000 /dev/zero > $n`], { cwd: dir.path })
     const found = await workspaceSize(dir.path, LIMITS)
     // Node 22 cannot.
