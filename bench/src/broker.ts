@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { bodyOf, Caller, type Door } from './broker/load.ts'
-import { type Part, type Peers, startPeers, type Usage } from './broker/peers.ts'
+import { type Peers, startPeers } from './broker/peers.ts'
+import type { Part, Usage } from './part.ts'
 import { type BenchRow, judged, median, quantile } from './report.ts'
 
 const KIB = 1024

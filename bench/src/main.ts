@@ -17,6 +17,10 @@ const benches: Record<string, Bench> = {
     about: 'from the start of a Pi worker to its first poll: from its image, without code cache, unbundled',
     load: () => import('./pi-start.ts'),
   },
+  pi: {
+    about: 'the Pi broker against a direct call and a bare forwarder: streams; 200 channels that wait',
+    load: () => import('./pi.ts'),
+  },
   'credential-scope': {
     about: 'the matcher, the key file and the scopes: one core, in this process',
     load: () => import('./credential-scope.ts'),

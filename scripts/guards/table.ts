@@ -24,7 +24,7 @@ const WORKER = '@sandbox/docker-worker'
 const PLUGIN = '@sandbox/roundtable-plugin'
 const HOST = '@sandbox/roundtable-plugin/host'
 const RUNTIME = '@sandbox/roundtable-plugin/runtime'
-const EVERYTHING = [SCOPE, SOURCES, PROTOCOL, BROKER, ENGINE, WORKER, PLUGIN, HOST, RUNTIME]
+const EVERYTHING = [SCOPE, SOURCES, PROTOCOL, BROKER, ENGINE, PI_BROKER, WORKER, PLUGIN, HOST, RUNTIME]
 
 /**
  * The import table: imports go down, never up. A change here changes `docs/architecture.md` first, with its reason.

@@ -5,17 +5,21 @@ import { Client } from 'undici/index.js'
 export interface Door {
   readonly origin: string
   readonly socketPath?: string
+  /** Omitted = that of chat completions. */
+  readonly path?: string
   readonly headers?: Readonly<Record<string, string>>
 }
 
 /** A connection that is kept. */
 export class Caller {
   readonly #client: Dispatcher
+  readonly #path: string
   readonly #headers: Record<string, string>
 
-  constructor({ origin, socketPath, headers }: Door) {
+  constructor({ origin, socketPath, path = '/v1/chat/completions', headers }: Door) {
     const options = { pipelining: 1, headersTimeout: 0, bodyTimeout: 0 }
     this.#client = new Client(origin, socketPath === undefined ? options : { ...options, socketPath })
+    this.#path = path
     this.#headers = { 'content-type': 'application/json', ...headers }
   }
 
@@ -28,7 +32,7 @@ export class Caller {
     return performance.now() - startMs
   }
 
-  /** One stream; milliseconds to its first event, and from each event's start to its arrival. */
+  /** One stream; milliseconds to its first words, and from each event's start to its arrival. */
   async stream(body: Uint8Array): Promise<{ firstMs: number; delaysMs: number[] }> {
     const startMs = performance.now()
     const { statusCode, body: answer } = await this.#send(body)
@@ -38,11 +42,11 @@ export class Caller {
     const delaysMs: number[] = []
     for await (const chunk of answer) {
       const nowMs = performance.timeOrigin + performance.now()
-      firstMs ||= performance.now() - startMs
       rest += (chunk as Buffer).toString('latin1')
       const end = rest.lastIndexOf('\n\n') + 2
       if (end === 1) continue
-      for (const [, left] of rest.slice(0, end).matchAll(/"content":"(\d+(?:\.\d+)?) /g)) {
+      for (const [, left] of rest.slice(0, end).matchAll(/"(?:content|text)":"(\d+(?:\.\d+)?) /g)) {
+        firstMs ||= performance.now() - startMs
         delaysMs.push(nowMs - Number(left))
       }
       rest = rest.slice(end)
@@ -56,7 +60,7 @@ export class Caller {
 
   #send(body: Uint8Array): Promise<Dispatcher.ResponseData> {
     return this.#client.request({
-      path: '/v1/chat/completions',
+      path: this.#path,
       method: 'POST',
       headers: { ...this.#headers, 'content-length': String(body.length) },
       body,

@@ -6,19 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { endAll, type Part, startPart } from '../part.ts'
 import { type Door, get } from './load.ts'
-
-/** A process of the bench that answers questions. */
-export interface Part {
-  readonly pid: number
-  ask<T>(message: object): Promise<T>
-}
-
-/** CPU time and memory of a part. */
-export interface Usage {
-  readonly cpuUs: number
-  readonly rssBytes: number
-}
 
 /** Everything that is compared, each in its own process. Peers that this machine lacks are absent. */
 export interface Peers extends AsyncDisposable {
@@ -37,11 +26,8 @@ export interface Peers extends AsyncDisposable {
 export async function startPeers(): Promise<Peers> {
   const dir = mkdtempSync(join(tmpdir(), 'bench-broker-'))
   const children: ChildProcess[] = []
-  const part = async (file: string, args: readonly string[] = [], execPath = process.execPath) => {
-    const child = fork(fileURLToPath(new URL(`./${file}`, import.meta.url)), args, { execPath })
-    children.push(child)
-    return await started(child)
-  }
+  const part = (file: string, args: readonly string[] = [], execPath = process.execPath) =>
+    startPart(children, new URL(`./${file}`, import.meta.url), { args, execPath })
   const { first } = await part('upstream.ts')
   const url = `http://127.0.0.1:${(first as { port: number }).port}`
   const pair = async (name: string, execPath?: string) => {
@@ -68,10 +54,7 @@ export async function startPeers(): Promise<Peers> {
     nginx: await startNginx(dir, url, children),
     portkey: await startPortkey(url, children),
     [Symbol.asyncDispose]: async () => {
-      for (const child of children) child.kill()
-      await Promise.all(
-        children.map((child) => child.exitCode ?? new Promise((done) => child.once('exit', done))),
-      )
+      await endAll(children)
       rmSync(dir, { recursive: true, force: true })
     },
   }
@@ -82,35 +65,6 @@ function findBun(): string | undefined {
   if (typeof stdout === 'string' && stdout.trim() !== '') return stdout.trim()
   console.error('bench: bun is not installed: its rows are left out')
   return undefined
-}
-
-async function started(child: ChildProcess): Promise<Part & { readonly first: unknown }> {
-  const first = await answer(child)
-  let last: Promise<unknown> = Promise.resolve()
-  return {
-    first,
-    pid: child.pid ?? 0,
-    ask: <T>(message: object) => {
-      const asked = last.then(() => {
-        const answered = answer(child)
-        child.send(message)
-        return answered
-      })
-      last = asked
-      return asked as Promise<T>
-    },
-  }
-}
-
-function answer(child: ChildProcess): Promise<unknown> {
-  return new Promise((resolve, reject) => {
-    const onExit = () => reject(new TypeError('bench: a part ended'))
-    child.once('exit', onExit)
-    child.once('message', (message) => {
-      child.off('exit', onExit)
-      resolve(message)
-    })
-  })
 }
 
 /** Adds a header and passes everything on. */
