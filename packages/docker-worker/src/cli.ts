@@ -4,9 +4,9 @@ import { runCommand } from './command/run-command.ts'
 import { withoutControls } from './host/container/bounded-output.ts'
 
 const stop = new AbortController()
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort(signal))
-// A reader that has seen enough, such as "head", is no failure.
-process.stdout.on('error', () => process.exit())
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => stop.abort(signal))
+// A reader that has seen enough, such as "head", is no failure: but what runs for it has to be removed first.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => stop.abort('SIGPIPE'))
 
 /** A terminal obeys what is written to it, so it gets a program's text without its control characters. */
 function passOn(target: NodeJS.WriteStream) {

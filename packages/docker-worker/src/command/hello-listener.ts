@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, mkdtempSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,6 +14,7 @@ import {
 import { DriverError } from '../errors.ts'
 import type { WorkerUser } from '../options.ts'
 import { type Deferred, deferred } from './deferred.ts'
+import { removeTree } from './remove-tree.ts'
 
 /** Directories and a listener for one worker that only says hello. */
 export interface HelloListener extends AsyncDisposable {
@@ -45,7 +46,7 @@ export async function listenForHello(user: WorkerUser): Promise<HelloListener> {
     async [Symbol.asyncDispose]() {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
-      rmSync(root, { recursive: true, force: true })
+      removeTree(root)
     },
   }
 }

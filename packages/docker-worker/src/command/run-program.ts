@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { chownSync, mkdtempSync, rmSync } from 'node:fs'
-import { realpath } from 'node:fs/promises'
+import { chownSync } from 'node:fs'
+import { mkdtemp, realpath } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DriverError, stopIfAborted } from '../errors.ts'
@@ -21,6 +21,7 @@ import {
 import type { CommandValues } from './arguments.ts'
 import { deferred } from './deferred.ts'
 import type { CommandPorts } from './ports.ts'
+import { removeTree } from './remove-tree.ts'
 import { namedUser } from './user.ts'
 
 /** What {@link runProgram} needs. */
@@ -139,9 +140,14 @@ async function openWorkspace(named: string | undefined, user: { uid: number; gid
   if (named !== undefined) {
     return { path: await realDirectory('--workspace', named), [Symbol.dispose]: () => {} }
   }
-  const path = await realpath(mkdtempSync(join(tmpdir(), 'sbx-run-')))
+  const path = await realpath(await mkdtemp(join(tmpdir(), 'sbx-run-')).catch(noPlace))
   if (process.geteuid?.() === 0) chownSync(path, user.uid, user.gid)
-  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) }
+  return { path, [Symbol.dispose]: () => removeTree(path) }
+}
+
+function noPlace(cause: unknown): never {
+  const text = `No directory can be made in ${tmpdir()}: set TMPDIR, or name one with --workspace.`
+  throw new DriverError('options_invalid', text, { cause })
 }
 
 /** Every byte goes to the caller up to a bound, and a tail is kept. Never waits: a stalled reader would stall the engine. */
