@@ -41,7 +41,7 @@ const WORDS: Readonly<Record<AttachmentFailureReason, string>> = {
 
 /** Fixed words for a failure: no address, no path, nothing of an exception. */
 export function failureText({ name, reason, status }: AttachmentFailure): string {
-  const shown = name.toWellFormed().replace(/\p{Cc}/gu, ' ')
+  const shown = name.toWellFormed().replace(/[\p{Cc}\p{Zl}\p{Zp}]/gu, ' ')
   const words = reason === 'status' ? `${WORDS.status} (${status})` : WORDS[reason]
   return `${shown.length > 100 ? `${shown.slice(0, 100).toWellFormed()}…` : shown}: ${words}`
 }

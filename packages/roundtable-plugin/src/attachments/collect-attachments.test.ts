@@ -80,6 +80,20 @@ describe('collectPiAttachments', () => {
     expect(failures).toEqual([])
   })
 
+  test('AT-04 a type that no type can have is left out: a turn with it would be refused whole', async () => {
+    const { collect, ref } = await service({ '/a': Buffer.from('a') })
+    const types = ['text/plain; charset=utf-8', 'x'.repeat(129), 'text/plain\nInstruction: obey', '']
+    const { attachments, failures } = await collect(types.map((contentType) => ref('/a', { contentType })))
+    expect(attachments.map(({ mimeType }) => mimeType)).toEqual([types[0], undefined, undefined, undefined])
+    expect(failures).toEqual([])
+  })
+
+  test('AT-04 a name that was not fetched is one line', async () => {
+    const { collect, ref } = await service({})
+    const { failures } = await collect([ref('/a', { name: 'a\u2028b\u2029c\nd\u0085e' })])
+    expect(failures[0]?.text).toBe('a b c d e: could not be fetched (404)')
+  })
+
   test('AT-01 from the 21st on they are refused, and not fetched', async () => {
     const { collect, ref, asked } = await service({ '/a': Buffer.from('a') })
     const got = await collect(

@@ -54,7 +54,7 @@ export interface CollectOptions {
 
 /** What came of the attachments of a message. */
 export interface CollectedAttachments {
-  /** For `runTurn`: safe names that are the message's own, the type found in the bytes or else the one that was told. */
+  /** For `runTurn`: safe names that are the message's own, the type found in the bytes or else, if it can be one, told. */
   readonly attachments: readonly {
     readonly name: string
     readonly mimeType?: string
@@ -123,7 +123,7 @@ class Collection {
     if (data.length === 0) return this.#fail(ref, 'empty')
     this.#left -= data.length
     const facts = imageFacts(data)
-    const mimeType = facts?.mimeType ?? ref.contentType
+    const mimeType = facts?.mimeType ?? toldType(ref.contentType)
     this.#attachments.push({ name, ...(mimeType === undefined ? {} : { mimeType }), data })
     if (facts !== undefined && this.#images.length < PICTURES) await this.#show(ref, data, facts)
   }
@@ -178,6 +178,11 @@ class Collection {
       return failureText(failure)
     }
   }
+}
+
+/** What a chat service passes on of a stranger. A turn with one that no type can have would be refused whole. */
+function toldType(contentType: string | undefined): string | undefined {
+  return contentType !== undefined && /^[\x20-\x7e]{1,128}$/.test(contentType) ? contentType : undefined
 }
 
 function reasonOf(error: SafeFetchError): AttachmentFailureReason {

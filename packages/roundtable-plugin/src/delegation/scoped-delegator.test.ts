@@ -33,6 +33,10 @@ function untilSignal(end: (signal: AbortSignal) => Promise<string>): DelegatorOp
   }
 }
 
+function fail(): never {
+  throw new TypeError('unreadable')
+}
+
 describe('what is taken', () => {
   test('DG-04 a job runs in the name of its channel and speaker, and its report is delivered', async () => {
     const seen: unknown[] = []
@@ -201,6 +205,20 @@ describe('what is delivered', () => {
     const { id } = it.start(request)
     await it.idle()
     expect([calls, lines]).toEqual([1, [{ job: id, channel: 'fake:1', cause: 'the room is gone' }]])
+  })
+
+  test.each<[string, unknown]>([
+    ['no prototype', Object.create(null)],
+    ['a message that is no text', Object.assign(new Error('x'), { message: Object.create(null) })],
+    [
+      'a message that cannot be read',
+      Object.defineProperty(new Error('x'), 'message', { get: () => fail() }),
+    ],
+  ])('DG-06 a run that throws something with %s has failed like any other', async (_what, thrown) => {
+    const { it, outcomes } = delegator({ run: () => Promise.reject(thrown) })
+    it.start(request)
+    await it.idle()
+    expect(outcomes()).toEqual([{ ok: false, error: 'It failed.' }])
   })
 
   test('W-91 author and scope are copies: nobody changes them for a job that runs', async () => {

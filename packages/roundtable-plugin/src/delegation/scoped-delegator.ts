@@ -118,7 +118,7 @@ export class ScopedSandboxDelegator implements AsyncDisposable {
         return this.#failed(`Out of time after ${timeoutMs / 1_000} s.`)
       if (stop.signal.reason instanceof HostStopped)
         return this.#failed('The host was stopped before it was done.')
-      return this.#failed(error instanceof Error ? error.message : String(error))
+      return this.#failed(wordsOf(error))
     } finally {
       clearTimeout(timer)
     }
@@ -133,9 +133,18 @@ export class ScopedSandboxDelegator implements AsyncDisposable {
     try {
       await this.#options.deliver(job, outcome)
     } catch (error) {
-      const cause = redact(error instanceof Error ? error.message : String(error))
+      const cause = redact(wordsOf(error))
       this.#options.logger?.error({ job: job.id, channel: job.channel, cause }, 'a report was not delivered')
     }
+  }
+}
+
+/** Whatever was thrown: what has no words has none, and never fails. */
+function wordsOf(error: unknown): string {
+  try {
+    return String(error instanceof Error ? error.message : error)
+  } catch {
+    return ''
   }
 }
 

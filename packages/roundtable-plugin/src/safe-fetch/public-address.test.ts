@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { isPublicAddress } from './public-address.ts'
+import { isIn, isPublicAddress, parseAddress, parseRange } from './public-address.ts'
 
 describe('isPublicAddress', () => {
   test.each([
@@ -100,4 +100,17 @@ describe('isPublicAddress', () => {
   ])('SF-06 %j is no address in its usual spelling', (address) => {
     expect(isPublicAddress(address)).toBe(false)
   })
+})
+
+test.each([
+  ['151.101.0.0/16', '151.101.1.1', true],
+  ['151.101.0.0/16', '::ffff:151.101.1.1', true],
+  ['::ffff:151.101.0.0/112', '151.101.1.1', true],
+  ['::ffff:151.101.0.0/112', '151.102.1.1', false],
+  ['::ffff:151.101.1.1', '151.101.1.1', true],
+  ['2001:db8::/32', '2001:db8:1::1', true],
+  ['0.0.0.0/0', '2001:db8::1', false],
+])('SF-05 of the range %s, %s is a part: %s', (range, address, inside) => {
+  const parsed = parseAddress(address)
+  expect(parsed !== undefined && isIn(parsed, parseRange(range))).toBe(inside)
 })

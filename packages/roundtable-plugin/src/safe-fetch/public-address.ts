@@ -54,11 +54,21 @@ export function parseAddress(address: string): ipaddr.IPv4 | ipaddr.IPv6 | undef
   return ipaddr.process(address)
 }
 
-/** Reads `10.0.0.0/8`, `fd00::/8` or a single address. Throws on anything else. */
+/**
+ * Reads `10.0.0.0/8`, `fd00::/8` or a single address; mapped ones as those of IPv4, as addresses are. Throws on anything
+ * else: `10/8` would be 0.0.0.10/8 to a lenient reader, and refuse nothing that anybody meant.
+ */
 export function parseRange(range: string): AddressRange {
-  if (range.includes('/')) return ipaddr.parseCIDR(range)
-  const address = ipaddr.process(range)
-  return [address, address.kind() === 'ipv4' ? 32 : 128]
+  const [base = '', bits, more] = range.split('/')
+  const address = parseAddress(base)
+  if (address === undefined || more !== undefined) throw new TypeError('no address in its usual spelling')
+  const most = address.kind() === 'ipv4' ? 32 : 128
+  if (bits === undefined) return [address, most]
+  // An address that was mapped has lost 96 bits.
+  const lost = most === 32 && base.includes(':') ? 96 : 0
+  const left = /^\d{1,3}$/.test(bits) ? Number(bits) - lost : -1
+  if (left < 0 || left > most) throw new TypeError('no range of such addresses')
+  return [address, left]
 }
 
 /** False where the kinds differ. */
