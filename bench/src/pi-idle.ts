@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Usage } from './part.ts'
-import type { PiParts } from './pi/parts.ts'
+import { startIdleParts } from './pi/parts.ts'
 import type { BenchRow } from './report.ts'
 
 const CHANNELS = 200
@@ -21,26 +21,29 @@ type Memory = Usage & { readonly heapBytes: number }
  * Channels whose workers wait for their next turn after a first one. The workers are in another process; memory is
  * what is left after garbage collection, above that of the same process after a few channels that came before.
  */
-export async function idle({ ours, workers, open }: PiParts): Promise<BenchRow[]> {
-  const play = async (count: number) => {
-    await workers.ask({ work: await open(count) })
-    await ours.ask({ play: true })
+export async function idle(): Promise<BenchRow[]> {
+  await using parts = await startIdleParts()
+  const { host, workers } = parts
+  const play = async (channels: number) => {
+    const { sockets } = await host.ask<{ sockets: string[] }>({ begin: channels })
+    await workers.ask({ work: sockets })
+    await host.ask({ finish: true })
   }
   await play(20)
-  await ours.ask({ close: true })
-  const before = await ours.ask<Memory>({ memory: true })
+  await host.ask({ stop: true })
+  const before = await host.ask<Memory>({ memory: true })
   await play(CHANNELS)
   // Until all of them ask again.
   await sleep(2000)
   const asked = await workers.ask<Workers>({})
-  const start = await ours.ask<Memory>({ memory: true })
+  const start = await host.ask<Memory>({ memory: true })
   const startMs = performance.now()
   await sleep(SECONDS * 1000)
-  const end = await ours.ask<Usage>({ usage: true })
+  const end = await host.ask<Usage>({ usage: true })
   const seconds = (performance.now() - startMs) / 1000
   const { polls, working } = await workers.ask<Workers>({})
   if (working !== CHANNELS) throw new TypeError(`bench: ${working} workers of ${CHANNELS} are left`)
-  const after = await ours.ask<Memory>({ memory: true })
+  const after = await host.ask<Memory>({ memory: true })
   return [
     {
       id: 'pi.idle.rss',

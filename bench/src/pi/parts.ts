@@ -5,46 +5,57 @@ import { join } from 'node:path'
 import type { Door } from '../broker/load.ts'
 import { endAll, type Part, startPart } from '../part.ts'
 
-/** A Messages service, what stands between it and a worker, and workers: each in a process of its own. */
-export interface PiParts extends AsyncDisposable {
-  /** The Messages service itself. */
-  readonly direct: Door
-  /** A forwarder that checks nothing. */
-  readonly bare: Door
-  /** Our brokers. */
-  readonly ours: Part
-  /** The other end of our brokers. */
-  readonly workers: Part
-  /** Opens so many brokers; the paths of their sockets. */
-  open(count: number): Promise<string[]>
+/** A Messages service, and what may stand between it and a worker: each in a process of its own. */
+export interface StreamParts extends AsyncDisposable {
+  /** The service itself; a forwarder that checks nothing; our broker. */
+  readonly doors: Readonly<Record<'direct' | 'bare' | 'ours', Door>>
 }
 
 /** Starts all of them. */
-export async function startPiParts(): Promise<PiParts> {
-  const dir = mkdtempSync(join(tmpdir(), 'bench-pi-'))
-  const children: ChildProcess[] = []
-  const file = (name: string) => new URL(name, import.meta.url)
-  const { first } = await startPart(children, file('../broker/upstream.ts'))
+export async function startStreamParts(): Promise<StreamParts> {
+  const place = new Place()
+  const { first } = await place.start('../broker/upstream.ts', [])
   const url = `http://127.0.0.1:${(first as { port: number }).port}`
-  const bareSocket = join(dir, 'bare.sock')
-  await startPart(children, file('../broker/bare.ts'), { args: [bareSocket, url] })
-  const ours = await startPart(children, file('./ours.ts'), { args: [url], flags: ['--expose-gc'] })
-  const workers = await startPart(children, file('./workers.ts'))
-  let opened = 0
+  const [bare, ours] = [join(place.dir, 'bare.sock'), join(place.dir, 'ours.sock')]
+  await place.start('../broker/bare.ts', [bare, url])
+  const { nonce } = (await place.start('./ours.ts', [ours, url])).first as { nonce: string }
+  const [origin, path] = ['http://broker', '/v1/messages']
   return {
-    direct: { origin: url, path: '/v1/messages' },
-    bare: { origin: 'http://broker', socketPath: bareSocket, path: '/v1/messages' },
-    ours,
-    workers,
-    open: async (count) => {
-      const paths = Array.from({ length: count }, (_, at) => join(dir, `o${opened + at}.sock`))
-      opened += count
-      await ours.ask({ open: paths })
-      return paths
+    doors: {
+      direct: { origin: url, path },
+      bare: { origin, path, socketPath: bare },
+      ours: { origin, path, socketPath: ours, headers: { 'x-sandbox-turn': nonce } },
     },
-    [Symbol.asyncDispose]: async () => {
-      await endAll(children)
-      rmSync(dir, { recursive: true, force: true })
-    },
+    [Symbol.asyncDispose]: () => place.end(),
+  }
+}
+
+/** A host and its workers, each in one process. */
+export interface IdleParts extends AsyncDisposable {
+  readonly host: Part
+  readonly workers: Part
+}
+
+/** Starts both. */
+export async function startIdleParts(): Promise<IdleParts> {
+  const place = new Place()
+  return {
+    host: await place.start('./host.ts', [join(place.dir, 'p')], ['--expose-gc']),
+    workers: await place.start('./workers.ts', []),
+    [Symbol.asyncDispose]: () => place.end(),
+  }
+}
+
+class Place {
+  readonly dir = mkdtempSync(join(tmpdir(), 'bench-pi-'))
+  readonly #children: ChildProcess[] = []
+
+  start(file: string, args: readonly string[], flags: readonly string[] = []) {
+    return startPart(this.#children, new URL(file, import.meta.url), { args, flags })
+  }
+
+  async end(): Promise<void> {
+    await endAll(this.#children)
+    rmSync(this.dir, { recursive: true, force: true })
   }
 }
