@@ -280,17 +280,22 @@ unlessX64('LOOPBACK_SECCOMP in a container', () => {
 
   test('decision 21: TCP sockets of IPv4, with any flags, and Unix sockets', async () => {
     const flags = [0, 0x8_0000, 0x800, 0x8_0800]
-    const calls = flags.map((flag): ProbeCall => [SOCKET, INET, 1 + flag, 0])
+    const calls = flags.flatMap((flag): ProbeCall[] => [
+      [SOCKET, INET, 1 + flag, 0],
+      [SOCKET, INET, 1 + flag, 6],
+    ])
     const results = await attempt([...calls, [SOCKET, 1, 1, 0], [SOCKETPAIR, 1, 1, 0, 0]], 'loopback')
-    expect(results.slice(0, 5).every((result) => result > 0)).toBe(true)
-    expect(results[5]).toBe(EFAULT)
+    expect(results.slice(0, 9).every((result) => result > 0)).toBe(true)
+    expect(results[9]).toBe(EFAULT)
   })
 
   test('decision 21: no UDP, no raw socket, no other family, no other call [container:no-network]', async () => {
     const types = { datagram: 2, raw: 3, seqpacket: 5, packet: 10 }
     const families = { inet6: 10, netlink: 16, packet: 17, bluetooth: 31, alg: 38, vsock: 40, xdp: 44 }
+    const streams = { sctp: 132, smc: 256, mptcp: 262, udp: 17 }
     const sockets = [
       ...Object.values(types).map((type): ProbeCall => [SOCKET, INET, type, 0]),
+      ...Object.values(streams).map((protocol): ProbeCall => [SOCKET, INET, 1, protocol]),
       ...Object.values(families).map((family): ProbeCall => [SOCKET, family, 1, 0]),
       [SOCKETPAIR, INET, 1, 0, 0] as const,
     ]
@@ -326,19 +331,21 @@ unlessX64('LOOPBACK_SECCOMP in a container', () => {
   })
 })
 
-test('decision 21: the second profile is the first and one rule', () => {
+test('decision 21: the second profile is the first, and TCP by both of its names', () => {
   const { syscalls, ...rest } = LOOPBACK_SECCOMP
   const { syscalls: sealed, ...same } = SEALED_SECCOMP
   expect(rest).toEqual(same)
-  expect(syscalls.slice(0, -1)).toEqual(sealed)
-  expect(syscalls.at(-1)).toEqual({
+  expect(syscalls.slice(0, -2)).toEqual(sealed)
+  const tcp = (protocol: number) => ({
     names: ['socket'],
     action: 'SCMP_ACT_ALLOW',
     args: [
       { index: 0, value: 2, op: 'SCMP_CMP_EQ' },
       { index: 1, value: 15, valueTwo: 1, op: 'SCMP_CMP_MASKED_EQ' },
+      { index: 2, value: protocol, op: 'SCMP_CMP_EQ' },
     ],
   })
+  expect(syscalls.slice(-2)).toEqual([tcp(0), tcp(6)])
 })
 
 test('W-66 the profile names none of the refused calls but clone3, and all of the allowed ones', () => {

@@ -29,6 +29,8 @@ const AF_INET = 2
 const SOCK_STREAM = 1
 /** What of `type` is the type; the rest are flags, such as SOCK_CLOEXEC. */
 const SOCK_TYPE_MASK = 0xf
+/** Both mean TCP. Others of the same type are SCTP and MPTCP, whose code a container could make the kernel load. */
+const TCP_PROTOCOLS = [0, 6]
 /** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET of clone(2): no new namespace. */
 const CLONE_NAMESPACES = 0x7e02_0000
 const ENOSYS = 38
@@ -90,19 +92,20 @@ export const SEALED_SECCOMP: SeccompProfile = {
 
 /**
  * {@link SEALED_SECCOMP} and TCP sockets of IPv4, for guests that talk to a forwarder on 127.0.0.1 (decision 21). No
- * UDP, no IPv6, no raw socket. What keeps them on the loopback is the network namespace: it has nothing but `lo`.
+ * UDP, no IPv6, no raw socket, no other protocol over streams. What keeps them on the loopback is the network namespace: it has nothing but `lo`.
  */
 export const LOOPBACK_SECCOMP: SeccompProfile = {
   ...SEALED_SECCOMP,
   syscalls: [
     ...SEALED_SECCOMP.syscalls,
-    {
+    ...TCP_PROTOCOLS.map((protocol) => ({
       names: ['socket'],
       action: 'SCMP_ACT_ALLOW',
       args: [
         { index: 0, value: AF_INET, op: 'SCMP_CMP_EQ' },
         { index: 1, value: SOCK_TYPE_MASK, valueTwo: SOCK_STREAM, op: 'SCMP_CMP_MASKED_EQ' },
+        { index: 2, value: protocol, op: 'SCMP_CMP_EQ' },
       ],
-    },
+    })),
   ],
 }
