@@ -70,16 +70,14 @@ async function measured(
   rounds: number,
   settle = async () => {},
 ): Promise<Record<Name, Found>> {
-  const names = Object.keys(doors) as Name[]
+  const empty = (): Found => ({ first: [], delays: [] })
+  const found: Record<Name, Found> = { direct: empty(), bare: empty(), ours: empty() }
+  const names = Object.keys(found) as Name[]
   const callers = names.map((name) => [name, new Caller(doors[name])] as const)
-  const found = Object.fromEntries(names.map((name) => [name, { first: [], delays: [] }])) as never as Record<
-    Name,
-    Found
-  >
   const body = request(events)
   for (let round = 0; round < rounds; round += 1) {
+    await settle()
     for (const [name, caller] of callers) {
-      await settle()
       const { firstMs, delaysMs } = await caller.stream(body)
       if (delaysMs.length !== events) {
         throw new TypeError(`bench: ${name} passed ${delaysMs.length} events of ${events}`)
