@@ -234,6 +234,19 @@ describe.skipIf(!dockerGate())('sandbox-worker on a real engine', () => {
     expect(code).toBe(127)
   })
 
+  test('run with a file for a directory is wrong usage, and says which', async () => {
+    using dir = tempDir()
+    const file = join(dir.path, 'file')
+    writeFileSync(file, '')
+    for (const [name, places] of Object.entries({
+      '--run-dir': ['--run-dir', file],
+      '--workspace': ['--run-dir', dir.path, '--workspace', file],
+    })) {
+      const { code, progress } = await command(['run', '--image', tiny, ...places, '--', '/x'])
+      expect([code, progress]).toEqual([2, expect.stringContaining(`${name} is no directory: ${file}.`)])
+    }
+  })
+
   test('W-63 ps lists the workers of one install or of all, as text and as JSON', async () => {
     await using place = await testPlace('await guest.report(1); setInterval(() => {}, 1000)')
     const other = `${INSTALL}-ps`

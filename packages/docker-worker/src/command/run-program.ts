@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { chownSync } from 'node:fs'
-import { mkdtemp, realpath } from 'node:fs/promises'
+import { mkdtemp, realpath, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DriverError, stopIfAborted } from '../errors.ts'
@@ -131,9 +131,11 @@ async function checkedProgramImage(engine: Engine, name: string): Promise<string
 
 async function realDirectory(name: string, path: string): Promise<string> {
   checkedPath('options_invalid', name, path)
-  return realpath(path).catch((cause: unknown) => {
+  const real = await realpath(path).catch((cause: unknown) => {
     throw new DriverError('options_invalid', `${name} does not exist: ${path}.`, { cause })
   })
+  if ((await stat(real)).isDirectory()) return real
+  throw new DriverError('options_invalid', `${name} is no directory: ${path}.`)
 }
 
 async function openWorkspace(named: string | undefined, user: { uid: number; gid: number }) {

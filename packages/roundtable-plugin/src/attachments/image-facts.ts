@@ -15,11 +15,17 @@ const TYPES: Readonly<Record<string, ImageType>> = {
   gif: 'image/gif',
 }
 
+/**
+ * A size stands in front, behind a few segments at most. Whoever reads on walks through whatever a stranger sent, byte
+ * by byte: 4 s for 25 MiB, in which the host does nothing else.
+ */
+const HEAD_BYTES = 256 * 1024
+
 /** Reads type and size of an image from its own bytes, decoding nothing; `undefined` when it is none that may travel. */
 export function imageFacts(bytes: Uint8Array): ImageFacts | undefined {
   if (kindOf(bytes) === undefined) return undefined
   try {
-    const { type = '', width, height } = imageSize(bytes)
+    const { type = '', width, height } = imageSize(bytes.subarray(0, HEAD_BYTES))
     const mimeType = TYPES[type]
     return mimeType === undefined || !(width > 0 && height > 0) ? undefined : { mimeType, width, height }
   } catch {
