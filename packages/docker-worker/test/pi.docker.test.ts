@@ -13,11 +13,32 @@ import { ENGINE } from '../src/testing/tiny-image.ts'
 import { testUser } from '../src/testing/worker-bench.ts'
 
 const IMAGE = `sandbox-test-pi:${process.versions.bun ? 'bun' : 'node'}`
+/** A program for x86-64: forks, ends, and its child writes a byte to stdout and does the same. */
+function chainProgram(): Buffer {
+  const head = Buffer.alloc(120)
+  head.set([0x7f, 0x45, 0x4c, 0x46, 2, 1, 1])
+  head.set([2, 0, 62, 0, 1], 16)
+  head.writeBigUInt64LE(0x400078n, 24)
+  head.writeBigUInt64LE(64n, 32)
+  head.set([64, 0, 56, 0, 1], 52)
+  head.set([1, 0, 0, 0, 5], 64)
+  for (const at of [80, 88]) head.writeBigUInt64LE(0x400000n, at)
+  for (const at of [96, 104]) head.writeBigUInt64LE(0xa4n, at)
+  head.writeBigUInt64LE(0x1000n, 112)
+  const code = [
+    ...[0xb8, 57, 0, 0, 0, 0x0f, 0x05, 0x85, 0xc0, 0x7f, 24], // fork; jg to the end
+    ...[0xb8, 1, 0, 0, 0, 0xbf, 1, 0, 0, 0, 0xbe, 0, 0, 0x40, 0, 0xba, 1, 0, 0, 0, 0x0f, 0x05], // write(1, …, 1)
+    ...[0xeb, 0xdd], // from the beginning
+    ...[0xb8, 60, 0, 0, 0, 0x31, 0xff, 0x0f, 0x05], // exit(0)
+  ]
+  return Buffer.concat([head, Buffer.from(code)])
+}
+
 /** Content with the agent's files, a skill, and a tool that leaves a process behind. */
 const CONTENT = {
   'index.mjs': `
     import { spawn } from 'node:child_process'
-    import { existsSync } from 'node:fs'
+    import { existsSync, fstatSync, openSync, writeFileSync } from 'node:fs'
     const tick = "setInterval(() => require('fs').appendFileSync('/workspace/ticks', '.'), 5)"
     const leave = (pi) => pi.registerTool({
       name: 'leave',
@@ -30,11 +51,24 @@ const CONTENT = {
         return { content: [{ type: 'text', text: 'left' }], details: undefined }
       },
     })
+    const chain = (pi) => pi.registerTool({
+      name: 'chain',
+      label: 'chain',
+      description: 'Leaves a process behind that forks and ends, again and again',
+      parameters: { type: 'object', properties: {} },
+      async execute() {
+        writeFileSync('/workspace/chain', Buffer.from('${chainProgram().toString('base64')}', 'base64'), { mode: 0o700 })
+        const ticks = openSync('/workspace/ticks', 'a')
+        spawn('/workspace/chain', { detached: true, stdio: ['ignore', ticks, 'ignore'] }).unref()
+        while (fstatSync(ticks).size < 100) await new Promise((resolve) => setTimeout(resolve, 5))
+        return { content: [{ type: 'text', text: 'left' }], details: undefined }
+      },
+    })
     export const workerContent = (profile) => ({
       prompt: 'You are ' + profile,
       skillsDir: 'skills',
-      toolNames: ['read', 'write', 'bash', 'leave'],
-      extensions: [leave],
+      toolNames: ['read', 'write', 'bash', 'leave', 'chain'],
+      extensions: [leave, chain],
     })`,
   'skills/sailing/SKILL.md': '---\nname: sailing\ndescription: How to sail\n---\nMind the boom.',
 }
@@ -170,6 +204,21 @@ describe.skipIf(!dockerGate())('the real Pi agent in a container', () => {
     await new Promise((resolve) => setTimeout(resolve, 100))
     expect(ticks()).toBe(before)
   })
+
+  test.skipIf(process.arch !== 'x64')(
+    'W-01 nor does what forks and ends too fast to be caught go on [worker:pi-turns-apart]',
+    async () => {
+      await using place = await running({
+        model: (_, index) => [[{ tool: 'chain', input: {} }], ['Left.']][index] ?? [],
+      })
+      const { host } = place
+      expect(await host.play()).toMatchObject({ ok: true, text: 'Left.' })
+      const ticks = () => statSync(join(host.workspace, 'ticks')).size
+      const before = ticks()
+      await new Promise((resolve) => setTimeout(resolve, 100))
+      expect(ticks()).toBe(before)
+    },
+  )
 
   test('there is no shell: the agent’s own tool for it fails in words', async () => {
     await using place = await running({

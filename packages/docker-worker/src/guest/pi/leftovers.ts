@@ -1,19 +1,29 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { START_FILE } from './places.ts'
 
+/** A killed process is there until the kernel has given its memory back. */
+const LONGEST_MS = 1_000
+const PAUSE_MS = 2
+
 /**
  * Kills what tools of a turn left running, so that it cannot go on in the next. In a container of ours everything but
- * the first process and this one is a leftover; elsewhere only what descends from this process is.
+ * the first process and this one is a leftover; elsewhere only what descends from this process is. False when something
+ * is still there: the process must not take another turn.
  */
-export function killLeftovers(): void {
+export function killLeftovers(): boolean {
   const everything = process.argv[1] === START_FILE
-  for (let round = 0; round < 10; round += 1) {
+  const sleeper = new Int32Array(new SharedArrayBuffer(4))
+  for (const end = performance.now() + LONGEST_MS; performance.now() < end; ) {
+    // One by one, a process that forks and exits is always gone before its turn comes; the kernel takes all at once.
+    if (everything) kill(-1)
     const parents = processParents()
     const left = [...parents.keys()].filter(
       (pid) => pid !== 1 && pid !== process.pid && (everything || descends(pid, parents)),
     )
-    if (left.filter(kill).length === 0) return
+    if (left.length === 0 || (!everything && left.filter(kill).length === 0)) return true
+    Atomics.wait(sleeper, 0, 0, PAUSE_MS)
   }
+  return false
 }
 
 function descends(pid: number, parents: ReadonlyMap<number, number>): boolean {

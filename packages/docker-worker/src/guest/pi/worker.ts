@@ -88,6 +88,8 @@ class PiWorker {
   readonly #agent: PiAgent
   readonly #contents = new Map<string, Promise<LoadedContent>>()
   #outbox: Outbox | undefined
+  /** Nothing of an earlier turn is left. */
+  #apart = true
   #waiting: { readonly key: string; readonly session: Promise<WaitingSession> } | undefined
 
   constructor(parts: PiWorkerParts) {
@@ -122,7 +124,7 @@ class PiWorker {
       await taken(desk.result(turnId, failed('internal', 'The host did not take the outcome.')))
     }
     if (fatal !== undefined) throw fatal
-    if (!settled) throw new GuestError('internal', 'work of the turn could not be ended')
+    if (!settled || !this.#apart) throw new GuestError('internal', 'work of the turn could not be ended')
     this.#prepare(planOf(turn))
   }
 
@@ -155,7 +157,7 @@ class PiWorker {
       clearInterval(heart)
       over.abort()
       address.close()
-      killLeftovers()
+      this.#apart = killLeftovers()
       this.#outbox = undefined
       outbox.clear()
     }
