@@ -110,6 +110,12 @@ test('speakers who have gone are forgotten, those who wait are not', () => {
   expect([outcome('u-new'), outcome('u-0'), outcome('u-1')]).toEqual(['ok', 'waitingPerSpeaker', 'ok'])
 })
 
+test('a speaker who is new when others are forgotten is counted from the first message on', () => {
+  const { ask, outcome } = limits({ perChannelMinute: 1e6, waitingPerChannel: 1e6, waitingPerSpeaker: 1 })
+  for (let n = 0; n < 9_998; n += 1) ask(`u-${n}`)
+  expect([outcome('u-new', 'fake:2'), outcome('u-new', 'fake:2')]).toEqual(['ok', 'waitingPerSpeaker'])
+})
+
 test.each([0, -1, 1.5, Number.NaN, '5' as never])('the limit %j is refused', (value) => {
   expect(() => limits({ waitingPerSpeaker: value })).toThrow(/^admission\.waitingPerSpeaker/)
 })

@@ -71,6 +71,8 @@ export class AdmissionLimits {
   /** Counts a message of a speaker in a channel, or says why it is not taken. Who is refused is told once a minute. */
   admit(channel: ChannelKey, speakerId: string): Admitted {
     const now = this.#now()
+    // Before both are looked up: one that is new counts nothing yet, and would be forgotten for the other.
+    if (this.#tallies.size >= KNOWN) this.#sweep(now)
     const own = this.#tally(JSON.stringify([channel, speakerId]), now)
     const whole = this.#tally(channel, now)
     const reason = this.#refusal(own, whole)
@@ -120,7 +122,6 @@ export class AdmissionLimits {
     const known = this.#tallies.get(key)
     known?.forget(now)
     if (known !== undefined) return known
-    if (this.#tallies.size >= KNOWN) this.#sweep(now)
     const fresh = new Tally()
     this.#tallies.set(key, fresh)
     return fresh
