@@ -28,7 +28,7 @@ function png(width: number, height: number): Buffer {
   ])
 }
 
-type File = Buffer | number | 'break'
+type File = Buffer | number | 'break' | 'wait'
 
 /** A chat service with files: bytes, an error status, or a connection that breaks. `asked` is what was fetched. */
 async function service(files: Record<string, File>) {
@@ -36,12 +36,16 @@ async function service(files: Record<string, File>) {
   const server = createServer((request, response) => {
     asked.push(request.url ?? '')
     const file = files[request.url ?? '']
+    if (file === 'wait') return
     if (file === 'break') response.socket?.destroy()
     else if (Buffer.isBuffer(file)) response.end(file)
     else response.writeHead(file ?? 404).end('secret detail of the service')
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
-  onTestFinished(() => void server.close())
+  onTestFinished(() => {
+    server.close()
+    server.closeAllConnections()
+  })
   const { port } = server.address() as AddressInfo
   const { safeFetch } = createSafeFetcher({
     resolve: async () => [],
@@ -166,6 +170,18 @@ describe('collectPiAttachments', () => {
       },
     })
     expect(thrown.failures[0]?.text).toBe('gone: could not be fetched (410)')
+  })
+
+  test('a service that never ends holds all attachments together up for a bounded time', async () => {
+    const { collect, ref, asked } = await service({ '/slow': 'wait', '/a': Buffer.from('a') })
+    const got = await collect([ref('/a'), ref('/slow'), ref('/slow'), ref('/a')], { totalMs: 300 })
+    expect(got.attachments.map(({ name }) => name)).toEqual(['m1-0-a'])
+    expect(reasons(got).map(([, reason]) => reason)).toEqual([
+      'not_delivered',
+      'not_delivered',
+      'not_delivered',
+    ])
+    expect(asked).toEqual(['/a', '/slow'])
   })
 
   test('the caller’s signal ends it with its own reason', async () => {

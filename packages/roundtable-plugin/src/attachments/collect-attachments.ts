@@ -19,6 +19,10 @@ const MOST = 20
 /** One attachment, and all of a message, in bytes. */
 const ONE_BYTES = 25 * MIB
 const ALL_BYTES = 50 * MIB
+/** One attachment may take this long, in milliseconds. */
+const ONE_MS = 60_000
+/** And all of a message. */
+const ALL_MS = 120_000
 /** Pictures that the model looks at. */
 const PICTURES = 4
 /** A small file can stand for a picture that fills the memory of whoever decodes it. */
@@ -46,6 +50,8 @@ export interface CollectOptions {
   ): PreparedImage | undefined | Promise<PreparedImage | undefined>
   /** Most pixels of a picture that is looked at. Omitted = 40,000,000. */
   readonly maxPixels?: number
+  /** How long all of them together may take, in milliseconds; those that are left then are not fetched. Omitted = 120,000. */
+  readonly totalMs?: number
   /** Words for a failure, for the chat. Omitted, or a throw = fixed words. */
   describeFailure?(failure: AttachmentFailure): string
   readonly signal?: AbortSignal
@@ -90,12 +96,14 @@ class Collection {
   readonly #attachments: { name: string; mimeType?: string; data: Uint8Array }[] = []
   readonly #images: PiImage[] = []
   readonly #failures: (AttachmentFailure & { text: string })[] = []
+  readonly #deadline: number
   #left = ALL_BYTES
   #pictureBytes = limits.IMAGES_TOTAL_BYTES
 
   constructor(fetcher: typeof safeFetch, options: CollectOptions) {
     this.#fetcher = fetcher
     this.#options = options
+    this.#deadline = performance.now() + (options.totalMs ?? ALL_MS)
   }
 
   async run(): Promise<CollectedAttachments> {
@@ -130,8 +138,19 @@ class Collection {
 
   async #fetch(ref: AttachmentRef, maxBytes: number): Promise<Uint8Array | undefined> {
     const { signal, fetch = {}, logger } = this.#options
+    const left = Math.floor(this.#deadline - performance.now())
+    if (left < 1) {
+      this.#fail(ref, 'not_delivered')
+      return undefined
+    }
     try {
-      const response = await this.#fetcher(ref.url, { ...fetch, maxBytes, ...(signal && { signal }) })
+      const timeoutMs = Math.min(fetch.timeoutMs ?? ONE_MS, left)
+      const response = await this.#fetcher(ref.url, {
+        ...fetch,
+        timeoutMs,
+        maxBytes,
+        ...(signal && { signal }),
+      })
       if (response.ok) return new Uint8Array(await response.arrayBuffer())
       this.#fail(ref, 'status', response.status)
     } catch (cause) {

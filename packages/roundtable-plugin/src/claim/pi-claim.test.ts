@@ -237,3 +237,20 @@ test('a message beyond the limits is not taken, and its speaker is told', async 
   await waiting?.run()
   expect(claim.admit(message())).toBeDefined()
 })
+
+test('a message that cannot be copied does not count', () => {
+  const { claim } = claimWith(async () => hi, { limits: new AdmissionLimits({ waitingPerSpeaker: 1 }) })
+  const odd = { ...message(), extra: () => {} }
+  expect(() => claim.admit(odd)).toThrow()
+  expect(claim.admit(message())).toBeDefined()
+})
+
+test('a surface that fails to show that somebody types does not keep the channel', async () => {
+  const startTyping = () => {
+    throw new TypeError('no')
+  }
+  const surfaces = { of: () => undefined, sendReply: async () => {}, startTyping, showStop: () => () => {} }
+  const { claim } = claimWith(async () => hi, { surfaces })
+  await expect(claim.admit(message())?.run()).rejects.toThrow('no')
+  expect(claim.stop?.('fake:1')).toBe(false)
+})

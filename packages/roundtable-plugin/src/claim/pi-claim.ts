@@ -74,14 +74,14 @@ function admit(parts: PiClaimParts, running: Running, given: InboundMessage): Tu
   const { channel } = given
   if (!parts.channels.has(channel) || !isSandboxAddress(given)) return undefined
   if (parts.needsSpeaker === true && given.speaker === undefined) return undefined
+  // Copied now: the turn may wait in the queue while somebody changes the message.
+  const message = structuredClone(given)
   const admitted = parts.limits?.admit(channel, given.authorId)
   if (admitted?.ok === false) {
     parts.logger.info({ channel, speaker: given.authorId, limit: admitted.reason }, 'a message was not taken')
     if (admitted.words !== undefined) void deliver(parts, channel, { chunks: splitReply(admitted.words) })
     return undefined
   }
-  // Copied now: the turn may wait in the queue while somebody changes the message.
-  const message = structuredClone(given)
   return {
     kind: 'turn',
     failure: 'a sandbox turn failed outside its runtime',
@@ -94,16 +94,15 @@ async function answer(parts: PiClaimParts, running: Running, message: InboundMes
   // The channel may have been turned off while the message waited.
   if (!parts.channels.has(channel)) return
   const turn = new AbortController()
+  const shown: (() => void)[] = []
   running.set(channel, turn)
-  const stopTyping = parts.surfaces.startTyping(channel)
-  const hideStop = parts.surfaces.showStop(channel)
   try {
+    shown.push(parts.surfaces.startTyping(channel), parts.surfaces.showStop(channel))
     const reply = await runTurn(parts, message, turn.signal)
     await deliver(parts, channel, replyOf(reply, parts.surfaces.of(channel)?.supportsFiles === true))
   } finally {
-    hideStop()
-    stopTyping()
     running.delete(channel)
+    for (const hide of shown.reverse()) hide()
   }
 }
 
