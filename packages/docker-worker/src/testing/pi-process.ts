@@ -21,6 +21,8 @@ export interface PiProcess extends AsyncDisposable {
 /** What an image starts, with its code cache: a start with it takes a third. Bun has none. */
 export interface PiProgram extends Disposable {
   readonly path: string
+  /** What runs it: in a root shell a copy, which another account may run wherever the original lies. */
+  readonly runtime: string
 }
 
 /** Makes it in a directory of its own. */
@@ -34,7 +36,13 @@ export function piProgram(): PiProgram {
     const args = [start, '--make-cache', join(folder.path, 'pi-agent.cache'), agent]
     execFileSync(process.execPath, args, { env: {}, stdio: 'ignore' })
   }
-  return { path: start, [Symbol.dispose]: () => folder[Symbol.dispose]() }
+  let runtime = process.execPath
+  if (process.getuid?.() === 0) {
+    runtime = join(folder.path, 'runtime')
+    copyFileSync(process.execPath, runtime)
+    chmodSync(runtime, 0o755)
+  }
+  return { path: start, runtime, [Symbol.dispose]: () => folder[Symbol.dispose]() }
 }
 
 /** Starts the built guest as the process driver does: no environment, no input, not as root. */
@@ -49,7 +57,7 @@ export function startPiProcess(program: PiProgram, host: PiHost, content = '/dev
     content,
   ]
   const asUser = process.getuid?.() === 0 ? testUser() : {}
-  const child = spawn(process.execPath, args, {
+  const child = spawn(program.runtime, args, {
     env: {},
     cwd: '/',
     stdio: ['ignore', 'pipe', 'pipe'],
