@@ -9,7 +9,7 @@ const SPEC: SealedSpec = {
     channelHash: 'a'.repeat(64),
     epoch: '1',
     runDir: '/srv/run/a',
-    workspaceDir: '/srv/work/a',
+    workspaceDir: '/srv/bot/a',
   },
   installId: 'install-1',
   imageId: 'sha256:1',
@@ -25,7 +25,7 @@ test('W-63 workers of one kind have one hash, whichever channel, directory and i
     channelHash: 'b'.repeat(64),
     epoch: '2',
     runDir: '/srv/run/b',
-    workspaceDir: '/srv/work/b',
+    workspaceDir: '/srv/bot/b',
     workspaceReadOnly: true,
   }
   expect(hashOf(SPEC)).toMatch(/^[0-9a-f]{64}$/)

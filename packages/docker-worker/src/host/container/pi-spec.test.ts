@@ -16,7 +16,7 @@ const spec = {
     channelHash: 'c'.repeat(64),
     epoch: 'e1',
     runDir: '/srv/run/1',
-    workspaceDir: '/srv/work/1',
+    workspaceDir: '/srv/bot/1',
   },
   installId: 'install-1',
   imageId: 'sha256:1',
