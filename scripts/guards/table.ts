@@ -69,7 +69,7 @@ export const TABLE: readonly WorkspaceRow[] = [
     dir: 'apps/example-bot',
     name: '@sandbox/example-bot',
     own: EVERYTHING,
-    external: ['hono', '@hono/node-server'],
+    external: ['discord.js', 'hono', '@hono/node-server'],
     published: false,
   },
   {
