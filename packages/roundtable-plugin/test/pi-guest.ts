@@ -211,7 +211,8 @@ function parsed(text: string): unknown {
 }
 
 const none = '0'.repeat(16)
-const POSTURE = {
+/** What every guest finds about itself. */
+export const POSTURE = {
   runtime: 'test',
   uid: account.uid,
   gid: account.gid,

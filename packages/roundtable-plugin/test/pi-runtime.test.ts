@@ -4,7 +4,7 @@ import { PiSandboxBroker } from '@sandbox/pi-broker'
 import type { PiOutcome, PiTurn } from '@sandbox/protocol'
 import { expect, test } from 'vitest'
 import { AgentRunError } from '../src/errors.ts'
-import type { WireGuest } from './pi-guest.ts'
+import { POSTURE, type WireGuest } from './pi-guest.ts'
 import { piKit, until } from './pi-kit.ts'
 
 const never = () => new Promise<PiOutcome>(() => {})
@@ -23,7 +23,9 @@ test('PR-09 PR-14 PR-21 turns of one channel run on one worker, each as its own 
   expect(guest?.turns.map(({ nonce }) => nonce).length).toBe(
     new Set(guest?.turns.map(({ nonce }) => nonce)).size,
   )
-  expect(kit.turns.filter(({ state }) => state === 'bound').map(({ warm }) => warm)).toEqual([false, true])
+  const bound = kit.turns.filter(({ state }) => state === 'bound')
+  expect(bound.map(({ warm }) => warm)).toEqual([false, true])
+  expect(bound.map(({ posture }) => posture?.runtime)).toEqual([POSTURE.runtime, POSTURE.runtime])
   expect(kit.turns.map(({ state }) => state).slice(0, 6)).toEqual([
     'admitted',
     'starting',

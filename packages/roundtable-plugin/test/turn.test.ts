@@ -38,6 +38,8 @@ test('RL-10 a message goes in, an answer comes out, and nothing is left but the 
     'settled',
   ])
   expect(own.turns.at(-1)).toMatchObject({ ok: true, driver: 'process', channel: 'fake:1', speaker: ann })
+  expect(own.turns.map(({ posture }) => posture === undefined).indexOf(false)).toBe(2)
+  expect(own.turns.at(-1)?.posture?.interfaces).toContain('lo')
   expect(own.calls.find(({ route }) => route === 'model')?.scope).toEqual({ channel: 'fake:1', speaker: ann })
   expect(own.runDirs()).toEqual([])
   const [workspace] = workspaces(own.roots.workspaceRoot)

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { CallEvent } from '@sandbox/broker'
 import type { Worker, WorkerExit, WorkerSpec } from '@sandbox/docker-worker'
+import type { Posture } from '@sandbox/protocol'
 import type { ChannelKey } from '../host-contract.ts'
 import { CallWatch } from './failure-words.ts'
 import type { ResolvedPiProfile } from './pi-policy.ts'
@@ -37,6 +38,7 @@ export class PiSeat {
   #prepared: PreparedWorker | undefined
   #broker: PiBrokerPort | undefined
   #worker: Worker | undefined
+  #posture: Posture | undefined
   #identity: string | undefined
   #exit: WorkerExit | undefined
   #opened = false
@@ -71,6 +73,11 @@ export class PiSeat {
   /** What the driver said that the worker was started from; absent where workers cannot be outdated. */
   get identity(): string | undefined {
     return this.#identity
+  }
+
+  /** What the worker found about itself, once the driver has compared it with its profile. */
+  get posture(): Posture | undefined {
+    return this.#posture
   }
 
   /** The scrubbed tail of what the worker wrote. */
@@ -151,6 +158,7 @@ export class PiSeat {
     this.#step = 'verify'
     const differences = this.#ports.driver.verify(posture)
     if (differences.length > 0) throw new PostureRefused(differences)
+    this.#posture = posture
     this.#step = 'ready'
     await untilAborted(this.broker.desk.ready(signal), this.gone)
   }

@@ -124,7 +124,8 @@ export class PiTurnRun {
     this.#step = 'bind'
     this.#seat = seat
     const bound = this.#bind(seat, thinking)
-    progress.servedBy({ workerId: seat.workerId, warm: warm && seat === channel.seat })
+    const { workerId, posture } = seat
+    progress.servedBy({ workerId, warm: warm && seat === channel.seat, ...(posture && { posture }) })
     progress.enter('bound')
     const turn = await this.#turn(seat, { bound, thinking, memory })
     this.#step = 'deliver'

@@ -73,7 +73,7 @@ export class SealedTurnRun implements SeatTaker {
     const { turnId, channel, speaker, text } = this.#turn
     const bound = broker.bind({ turnId, context: { channel, speaker }, signal })
     this.#bound = bound
-    this.#progress.servedBy({ workerId, warm })
+    this.#progress.servedBy({ workerId, warm, ...(place.posture && { posture: place.posture }) })
     this.#progress.enter('bound')
     const turn = {
       turnId,

@@ -20,16 +20,17 @@ test('a turn goes through its states in order and tells each once', () => {
 
 test('from the state in which it is known, the worker is told', () => {
   const events: TurnEvent[] = []
+  const posture = { uid: 7 } as NonNullable<TurnEvent['posture']>
   const progress = new TurnProgress(base, (event) => events.push(event))
   progress.enter('starting')
-  progress.servedBy({ workerId: 'w', warm: true })
+  progress.servedBy({ workerId: 'w', warm: true, posture })
   progress.enter('bound')
   progress.enter('settling')
-  expect(events.map(({ workerId, warm }) => [workerId, warm])).toEqual([
-    [undefined, undefined],
-    [undefined, undefined],
-    ['w', true],
-    ['w', true],
+  expect(events.map(({ workerId, warm, posture }) => [workerId, warm, posture?.uid])).toEqual([
+    [undefined, undefined, undefined],
+    [undefined, undefined, undefined],
+    ['w', true, 7],
+    ['w', true, 7],
   ])
 })
 

@@ -1,3 +1,4 @@
+import type { Posture } from '@sandbox/protocol'
 import type { ChannelKey } from '../host-contract.ts'
 
 /** The states of a turn, in order. A turn may go to `settling` from any earlier state. */
@@ -40,6 +41,8 @@ export interface TurnEvent {
   readonly workerId?: string
   /** From `bound` on: the worker was waiting already. */
   readonly warm?: boolean
+  /** From `bound` on: what the worker found about itself, after the driver compared it with its profile. */
+  readonly posture?: Posture
   /** Since the turn was admitted. */
   readonly durationMs: number
   /** With `settled` only. */
@@ -74,7 +77,7 @@ export class TurnProgress {
   }
 
   /** Which worker serves the turn: told with every later state. */
-  servedBy(worker: { readonly workerId: string; readonly warm: boolean }): void {
+  servedBy(worker: Pick<TurnEvent, 'posture'> & { workerId: string; warm: boolean }): void {
     this.#base = { ...this.#base, ...worker }
   }
 

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { CallEvent, SealedBroker } from '@sandbox/broker'
 import type { Driver, Worker, WorkerPlace, WorkerSpec } from '@sandbox/docker-worker'
+import type { Posture } from '@sandbox/protocol'
 import type { ChannelKey } from '../host-contract.ts'
 import { CallWatch } from './failure-words.ts'
 import { PostureRefused, type TurnStep, WorkerEnded } from './turn-failure.ts'
@@ -48,6 +49,7 @@ export class WorkerSeat implements WorkerPlace {
   #prepared: PreparedWorker | undefined
   #broker: SealedBroker | undefined
   #worker: Worker | undefined
+  #posture: Posture | undefined
   #settled: Promise<unknown[]> | undefined
 
   private constructor(parts: TurnParts, wanted: WantedSeat) {
@@ -88,6 +90,11 @@ export class WorkerSeat implements WorkerPlace {
     return this.#worker
   }
 
+  /** What the worker found about itself, once the driver has compared it with its profile. */
+  get posture(): Posture | undefined {
+    return this.#posture
+  }
+
   /** The worker said hello, once, and what it found about itself fits the profile. */
   async ready(worker: Worker, signal?: AbortSignal): Promise<void> {
     this.#worker = worker
@@ -97,6 +104,7 @@ export class WorkerSeat implements WorkerPlace {
       this.#step = 'verify'
       const differences = this.#parts.driver.verify(posture)
       if (differences.length > 0) throw new PostureRefused(differences)
+      this.#posture = posture
     } catch (error) {
       this.#wanted.taker?.failed(error)
       throw error
