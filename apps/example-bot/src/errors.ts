@@ -6,9 +6,10 @@ const BRAND = Symbol.for('@sandbox/example-bot.BotError')
  * - `state_dir`: the state directory is unsafe or cannot be used
  * - `engine`: a container engine was asked for and does not answer
  * - `page`: the web page cannot be served
+ * - `discord`: Discord refused the bot or a message of it, or cannot be reached
  * - `message`: a message was refused before it became a turn
  */
-export type BotErrorCode = 'usage' | 'state_dir' | 'engine' | 'page' | 'message'
+export type BotErrorCode = 'usage' | 'state_dir' | 'engine' | 'page' | 'discord' | 'message'
 
 /** A failure that a person can mend. The message says what was wrong, where, and what to do. */
 export class BotError extends Error {

@@ -1,0 +1,1 @@
+export { type DiscordOptions, discordSurface } from './discord-surface.ts'
