@@ -65,6 +65,10 @@ test('the key file of the README is one, and is used as it says', async () => {
   const team = { channel: 'demo:team', speaker: { id: 'u-bob', name: 'Bob' } }
   const keys = (await runBlock(blocks[4] ?? '', 'keys', { keyFile, scope: team })) as sources.KeyFile
   expect(keys.explain(team)).toMatchObject({ rule: 'channel demo:team', source: 'env:TEAM_KEY' })
+  expect(keys.explain({ channel: 'demo:x', speaker: { id: 'u-ann', name: 'Ann' } })).toMatchObject({
+    rule: 'channel demo:*, speaker u-ann',
+    provider: 'claude',
+  })
 })
 
 test('the login of the README is a getter', async () => {

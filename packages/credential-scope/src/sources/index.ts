@@ -1,6 +1,8 @@
 export { type FromCommandOptions, fromCommand } from './from-command.ts'
 export { fromEnv } from './from-env.ts'
 export { fromFile } from './from-file.ts'
+export { type Jsonc, type JsoncPath, readJsonc } from './jsonc.ts'
 export { type KeyFile, type KeyFileExplanation, type KeyFileOptions, keyFile } from './key-file.ts'
+export type { KeyRule } from './key-file-format.ts'
 export { type OAuthEndpoint, oauthEndpoints, refreshAt } from './oauth-endpoint.ts'
 export { tokenStore } from './token-store.ts'

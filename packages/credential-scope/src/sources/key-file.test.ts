@@ -185,7 +185,11 @@ describe('decision 34: the file changes', () => {
   })
 
   test.each<[string, () => void, RegExp]>([
-    ['half-written', () => put(path, '{"rules":[{"channel":"demo'), /keys\.json: it is not JSON/],
+    [
+      'half-written',
+      () => put(path, '{"rules":[{"channel":"demo'),
+      /keys\.json: not JSON, comments aside: line 1/,
+    ],
     ['empty', () => put(path, ''), /not JSON/],
     ['wrong in a rule', () => put(path, '{"rules":[{"channel":"demo:alpha"}]}'), /rules\[0\]\.key/],
     ['readable by others', () => chmodSync(path, 0o644), /mode is 0644.*chmod 0600/],
@@ -287,7 +291,7 @@ describe('check', () => {
     [
       'another field in a rule',
       '{"rules":[{"channel":"a","key":"env:A","sk-oops":1}]}',
-      'other than channel, speaker, key, origin',
+      'rules[0] has a field other than channel, speaker, key, origin, provider, model',
     ],
     ['no channel', '{"rules":[{"key":"env:A"}]}', 'rules[0].channel'],
     ['an empty speaker', '{"rules":[{"channel":"a","speaker":" ","key":"env:A"}]}', 'rules[0].speaker'],
@@ -311,7 +315,7 @@ describe('check', () => {
   ])('%s is refused, with the place and without the text', (_what, text, message) => {
     put(path, text)
     const refused = refusal(() => open().check())
-    expect(refused).toContain(`${path}: `)
+    expect(refused).toContain(`${path}:1: `)
     expect(refused).toContain(message)
     expect(refused).not.toContain('oops')
   })
@@ -325,6 +329,12 @@ describe('check', () => {
       { rules },
       { rules: [] },
       { $schema: './keys.schema.json', rules: [{ channel: 'a b', key: 'env:_A1', origin }] },
+      {
+        rules: [
+          { channel: 'demo:*', key: 'command:vault read x', provider: 'claude', model: 'm' },
+          { channel: 'demo:*', speaker: 'u-ann', key: 'oauth:anthropic:./login.json' },
+        ],
+      },
       ...[{}, [], { rules: {} }, { rules: [], more: 1 }, { rules: ['x'] }],
       ...[
         { key: 'env:ALPHA_KEY' },
@@ -337,15 +347,22 @@ describe('check', () => {
         { channel: 'a', key: 'sk-oops-123456' },
         { channel: 'a', key: 'env:ALPHA_KEY', origin: 'api.example' },
         { channel: 'a', key: 'env:ALPHA_KEY', more: 1 },
+        { channel: '*', key: 'env:ALPHA_KEY' },
+        { channel: 'a*b', key: 'env:ALPHA_KEY' },
+        { channel: 'a**', key: 'env:ALPHA_KEY' },
+        { channel: 'a', key: 'command: x' },
+        { channel: 'a', key: 'oauth:./login.json' },
+        { channel: 'a', key: 'env:ALPHA_KEY', provider: '' },
+        { channel: 'a', key: 'env:ALPHA_KEY', model: 7 },
       ].map((rule) => ({ rules: [rule] })),
     ]
     const verdicts = cases.map((value) => {
       put(path, JSON.stringify(value))
-      const format = refusal(() => ask(open(), 'demo:none')) === 'nothing was refused'
+      const format = refusal(() => ask(open(), 'none:none')) === 'nothing was refused'
       return [JSON.stringify(value), schema.Check(value), format]
     })
     expect(verdicts.filter(([, bySchema, byFormat]) => bySchema !== byFormat)).toEqual([])
-    expect(verdicts.filter(([, bySchema]) => bySchema)).toHaveLength(3)
+    expect(verdicts.filter(([, bySchema]) => bySchema)).toHaveLength(4)
   })
 
   test('$schema may stand there, for editors', () => {
@@ -369,7 +386,7 @@ describe('check', () => {
     put(join(dir.path, 'open.key'), annKey, 0o644)
     const lines = refusal(() => open({ env: { ...env, SHORT: 'k1' } }).check()).split('\n')
     expect(lines).toEqual([
-      expect.stringMatching(/keys\.json: channel a: env:NOT_SET is not set$/),
+      expect.stringMatching(/keys\.json:1: channel a: env:NOT_SET is not set$/),
       expect.stringMatching(/channel b: env:SHORT: the key is shorter than 8 characters/),
       expect.stringMatching(/channel c: .*none\.key: the file does not exist/),
       expect.stringMatching(/channel d: .*open\.key: its mode is 0644, others may read it: chmod 0600/),
