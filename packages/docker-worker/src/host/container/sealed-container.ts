@@ -122,8 +122,10 @@ class ContainerWorker implements Worker {
     await Promise.race([this.#watch.attached.ended, pause(DRAIN_MS, undefined, { ref: false })])
     this.#watch.attached.close()
     const facts = { oom: state?.oomKilled === true, ours, pids: this.#metPidLimit }
-    if (code !== undefined) return readExit(code, facts)
-    if (state && !state.running) return readExit(state.exitCode, facts)
+    const told = code ?? (state?.running === false ? state.exitCode : undefined)
+    // Podman tells 0, by event and as its state, of a container that is removed while it runs.
+    const made = told === 0 && ours && this.#request.engine.kind === 'podman'
+    if (told !== undefined && !made) return readExit(told, facts)
     return { reason: this.#removal ? 'killed' : 'lost' }
   }
 
