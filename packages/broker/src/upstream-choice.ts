@@ -2,6 +2,7 @@ import {
   type AuthSlot,
   CredentialError,
   type CredentialGetter,
+  forOrigin,
   type SandboxCredentialScope,
   Secret,
   snapshotScope,
@@ -137,12 +138,7 @@ export function readHome(
 
 /** Decision 16: a bare credential is for one origin. */
 function boundTo(getter: CredentialGetter, origin: string, url: URL): CredentialGetter {
-  if (url.origin === origin) return getter
-  return async (scope, request) => {
-    const answer = await getter(scope, request)
-    if (typeof answer === 'string') return answer === '' ? undefined : { token: answer, origin }
-    return answer === undefined || answer === null ? undefined : { origin, ...answer }
-  }
+  return url.origin === origin ? getter : forOrigin(origin, getter)
 }
 
 function readUrl(field: string, text: string, allowHttp: boolean): URL {

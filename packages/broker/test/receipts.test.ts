@@ -1,5 +1,5 @@
 import { bySpeaker, type CredentialReceipt } from '@sandbox/credential-scope'
-import { canary, findSecret } from '@sandbox/testing'
+import { canary, chatText, findSecret, scriptedUpstream } from '@sandbox/testing'
 import { describe, expect, test } from 'vitest'
 import type { BrokerOptions, ReceiptCall } from '../src/index.ts'
 import { mcpServer } from '../src/mcp/index.ts'
@@ -44,6 +44,17 @@ describe('issue 4: an event names the receipt of its credential [secret:not-in-h
     })
     expect(event?.receiptId).toMatch(/^[0-9a-f-]{36}$/)
     expect(findSecret(Buffer.from(JSON.stringify([book.receipts, book.rig.events])), key)).toEqual([])
+  })
+
+  test('also of one that is spent elsewhere', async () => {
+    await using other = await scriptedUpstream(() => chatText('from the other'))
+    const token = { token: canary(), origin: other.url }
+    await using book = await openBook({
+      apiKey: bySpeaker({ 'u-ann': () => token }),
+      upstream: () => ({ modelUrl: `${other.url}/v1/chat/completions` }),
+    })
+    expect((await book.ask()).status).toBe(200)
+    expect(book.receipts).toMatchObject([{ outcome: 'ok', rule: 'speaker u-ann' }])
   })
 
   test('also of one that there is not', async () => {

@@ -1,6 +1,7 @@
 export { type CachedOptions, cached } from './cached.ts'
 export type { CredentialAnswer, CredentialGetter, CredentialRequest } from './credential-source.ts'
 export { CredentialError, type CredentialErrorCode } from './errors.ts'
+export { forOrigin } from './for-origin.ts'
 export {
   byChannel,
   byChannelAndSpeaker,

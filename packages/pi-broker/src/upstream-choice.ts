@@ -10,6 +10,7 @@ import {
   type AuthSlot,
   CredentialError,
   type CredentialGetter,
+  forOrigin,
   type SandboxCredentialScope,
   Secret,
   snapshotScope,
@@ -97,12 +98,7 @@ export function readUpstream(
  */
 export function getterFor(getter: CredentialGetter, home: PiUpstream, url: URL): CredentialGetter {
   const { origin } = home.base
-  if (url.origin === origin) return getter
-  return async (scope, request) => {
-    const answer = await getter(scope, request)
-    if (typeof answer === 'string') return answer === '' ? undefined : { token: answer, origin }
-    return answer === undefined || answer === null ? undefined : { origin, ...answer }
-  }
+  return url.origin === origin ? getter : forOrigin(origin, getter)
 }
 
 /** The full URL of one of the API's paths. */

@@ -279,6 +279,7 @@ function brokerOptions(options: SandboxRuntimeOptions): BrokerOptions {
     ...(maxQueuedCalls !== undefined && { maxQueuedCalls }),
     ...(authSlot !== undefined && { authSlot }),
     ...(tokenLimitField !== undefined && { tokenLimitField }),
+    ...(options.upstream !== undefined && { upstream: options.upstream }),
     ...(options.credit !== undefined && { credit: options.credit }),
     ...(options.onReceipt !== undefined && { onReceipt: options.onReceipt }),
   }

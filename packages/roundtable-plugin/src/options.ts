@@ -26,6 +26,11 @@ export interface SandboxRuntimeOptions {
   readonly modelUrl: string
   /** Asked before every model call; no answer means that the call fails. */
   readonly apiKey: CredentialGetter
+  /**
+   * Picks another endpoint, model and place of the key for some channels or speakers. A credential that does not say
+   * which origin it is for is for that of `modelUrl`, and goes nowhere else.
+   */
+  readonly upstream?: NonNullable<BrokerOptions['upstream']>
   /** Tools that run on the host. */
   readonly tools?: readonly HostTool[]
   /** MCP servers, made by `mcpServer` of `@sandbox/broker/mcp`. One that does not answer is left out of the turn. */

@@ -9,6 +9,7 @@ const RUNTIME = names<keyof SandboxRuntimeOptions>({
   model: 1,
   modelUrl: 1,
   apiKey: 1,
+  upstream: 1,
   tools: 1,
   mcp: 1,
   prompt: 1,
