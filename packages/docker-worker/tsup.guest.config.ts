@@ -48,6 +48,12 @@ export default defineConfig([
   },
   {
     ...whole,
+    ...inOneStep('precheck.js'),
+    entry: { precheck: 'src/guest/precheck/main.ts' },
+    format: 'esm',
+  },
+  {
+    ...whole,
     ...inOneStep('pi-start.cjs'),
     entry: { 'pi-start': 'src/guest/pi/start.ts' },
     format: 'cjs',

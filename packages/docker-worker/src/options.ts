@@ -34,9 +34,9 @@ export type WorkerNetwork = 'none' | 'loopback'
 
 /**
  * What runs inside: `sealed` is our small agent, one turn per worker; `pi` is the real Pi coding agent, which takes turn
- * after turn of its channel.
+ * after turn of its channel; `precheck` runs one script, and is in the image of `sealed`.
  */
-export type WorkerGuest = 'sealed' | 'pi'
+export type WorkerGuest = 'sealed' | 'pi' | 'precheck'
 
 /** Options of `createDockerDriver`. */
 export interface DockerDriverOptions {
@@ -44,7 +44,8 @@ export interface DockerDriverOptions {
   readonly image: string
   /**
    * Default `sealed`. Workers of the guest `pi` have the network `loopback`, and larger limits by default: 1.5 GiB of
-   * memory, 512 MiB of them for `/tmp`, 256 processes, files of 256 MiB.
+   * memory, 512 MiB of them for `/tmp`, 256 processes, files of 256 MiB. Those of `precheck` see their workspace
+   * read-only, and have smaller ones: 256 MiB of memory, 16 MiB of them for `/tmp`, 32 processes, files of 16 MiB.
    */
   readonly guest?: WorkerGuest
   /** Marks what belongs to this install, `[A-Za-z0-9_.-]{8,128}`. Two installs must never share it. */
@@ -81,8 +82,8 @@ export interface ProcessDriverOptions {
 
 /** Options of `buildImage`. */
 export interface BuildImageOptions {
-  /** What runs inside: our sealed guest, or `pi`, the real Pi agent. Default `sealed`. */
-  readonly guest?: WorkerGuest
+  /** What runs inside: our sealed guest with that of prechecks, or `pi`, the real Pi agent. Default `sealed`. */
+  readonly guest?: 'sealed' | 'pi'
   /**
    * For `pi`: absolute path of the operator's content folder, copied into the image as it is. What its `index.mjs`
    * exports is described in `@sandbox/docker-worker/pi-content`. Default: none.

@@ -23,6 +23,18 @@ const PI_LIMITS: WorkerLimits = {
   fileBytes: 256 * MIB,
   tmpBytes: 512 * MIB,
 }
+/** PC-09: one script that looks something up. */
+const PRECHECK_LIMITS: WorkerLimits = {
+  memoryBytes: 256 * MIB,
+  pids: 32,
+  fileBytes: 16 * MIB,
+  tmpBytes: 16 * MIB,
+}
+const GUEST_LIMITS: Readonly<Record<WorkerGuest, WorkerLimits>> = {
+  sealed: {},
+  pi: PI_LIMITS,
+  precheck: PRECHECK_LIMITS,
+}
 const MAX_ID = 2 ** 31 - 1
 
 /** A tag or name of an image: no whitespace, no leading dash, so that it can never be read as an option. */
@@ -53,7 +65,7 @@ export function resolveDockerOptions(options: DockerDriverOptions): ResolvedDock
     installId: checkedInstallId(options.installId),
     user: checkedUser(options.user),
     engineSocket: checkedSocket(options.engineSocket),
-    limits: limitsFor(options.runtime, { ...(options.guest === 'pi' ? PI_LIMITS : {}), ...options.limits }),
+    limits: limitsFor(options),
     network: checkedNetwork(options.network, options.guest),
     runtime: options.runtime === undefined ? undefined : checkedRuntime(options.runtime),
     scrub: options.scrub ? (text) => options.scrub?.(text) ?? '' : (text) => text,
@@ -62,15 +74,18 @@ export function resolveDockerOptions(options: DockerDriverOptions): ResolvedDock
 
 /** Checks which guest is wanted. */
 export function checkedGuest(guest: WorkerGuest = 'sealed'): WorkerGuest {
-  if (guest !== 'sealed' && guest !== 'pi') invalid('guest', 'has to be "sealed" or "pi"')
+  const known = typeof guest === 'string' && Object.hasOwn(GUEST_LIMITS, guest)
+  if (!known) invalid('guest', 'has to be "sealed", "pi" or "precheck"')
   return guest
 }
 
-/** The Pi agent reaches the host through a port of its own container. */
+/** The Pi agent reaches the host through a port of its own container; a script through its socket alone. */
 function checkedNetwork(network: WorkerNetwork | undefined, guest: WorkerGuest | undefined): WorkerNetwork {
   const found = network === undefined ? (guest === 'pi' ? 'loopback' : 'none') : network
   if (found !== 'none' && found !== 'loopback') invalid('network', 'has to be "none" or "loopback"')
   if (found === 'none' && guest === 'pi') invalid('network', 'has to be "loopback" for the guest "pi"')
+  if (found !== 'none' && guest === 'precheck')
+    invalid('network', 'has to be "none" for the guest "precheck"')
   return found
 }
 
@@ -80,9 +95,12 @@ export function checkedRuntime(runtime: string, field = 'runtime'): WorkerRuntim
   return invalid(field, 'has to be "runc", "runsc" or "kata"')
 }
 
-/** The limits of a worker of this runtime: {@link resolveLimits}, with room for the runtime's own threads. */
-function limitsFor(runtime: WorkerRuntime | undefined, limits: WorkerLimits = {}): ResolvedLimits {
-  return resolveLimits(limits, runtime === 'runsc' ? GVISOR_PIDS : undefined)
+/** The limits of a worker of this guest and runtime, with room for the runtime's own threads. */
+function limitsFor({ guest = 'sealed', runtime, limits }: DockerDriverOptions): ResolvedLimits {
+  const own = GUEST_LIMITS[guest]
+  if (runtime !== 'runsc') return resolveLimits({ ...own, ...limits })
+  const { pids = GVISOR_PIDS } = own
+  return resolveLimits({ ...own, pids: Math.max(pids, GVISOR_PIDS), ...limits }, GVISOR_PIDS)
 }
 
 /** Checks what holds other fields: anything else would silently be taken for its defaults. */

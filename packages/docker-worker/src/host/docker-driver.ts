@@ -8,6 +8,7 @@ import { createBoundedOutput } from './container/bounded-output.ts'
 import { connectEngine, type Engine, type EngineKind, statusOf } from './container/docker-client.ts'
 import { Leftovers } from './container/leftovers.ts'
 import { piCreateBody } from './container/pi-spec.ts'
+import { precheckCreateBody } from './container/precheck-spec.ts'
 import { sweepInstall } from './container/reconcile.ts'
 import { startContainer } from './container/sealed-container.ts'
 import { type SealedCreateBody, sealedCreateBody, sealedName } from './container/sealed-spec.ts'
@@ -87,6 +88,7 @@ class DockerDriver implements Driver {
       limits: this.#options.limits,
       hostNamespaces: this.#hostNamespaces,
       network: this.#options.network,
+      workspaceReadOnly: this.#options.guest === 'precheck',
       engine: this.#engineKind,
       ...(this.#options.runtime === undefined ? {} : { runtime: this.#options.runtime }),
     })
@@ -143,7 +145,8 @@ class DockerDriver implements Driver {
     const { imageId, runtime, engineRuntime } = ready
     const own = engineRuntime === undefined ? {} : { engineRuntime }
     const spec = { worker, installId, imageId, runtime, user, limits, ...own }
-    return guest === 'pi' ? piCreateBody(spec) : sealedCreateBody({ ...spec, network })
+    if (guest === 'pi') return piCreateBody(spec)
+    return guest === 'precheck' ? precheckCreateBody(spec) : sealedCreateBody({ ...spec, network })
   }
 
   async #findIdentity(): Promise<string> {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { WorkerGuest } from '../options.ts'
 import type { EngineImage, EngineInfo } from './container/docker-client.ts'
 import {
   engineFindings,
@@ -85,7 +86,7 @@ describe('imageFindings', () => {
 
   test('decision 8: an image of another guest is refused by name, before a container is made', () => {
     const pi = { ...image, labels: { ...image.labels, 'sandbox.guest': 'pi' } }
-    const bad = (found: EngineImage, guest: 'sealed' | 'pi') =>
+    const bad = (found: EngineImage, guest: WorkerGuest) =>
       imageFindings('img:1', found, guest).find(({ ok }) => !ok)
     expect(bad(pi, 'pi')).toBeUndefined()
     expect(bad(image, 'pi')).toMatchObject({
@@ -94,6 +95,13 @@ describe('imageFindings', () => {
       mend: 'Make it with "sandbox-worker build --pi --tag img:1".',
     })
     expect(bad(pi, 'sealed')).toMatchObject({ detail: 'The image holds the guest pi, not sealed.' })
+    const both = { ...image, labels: { ...image.labels, 'sandbox.precheck': '1' } }
+    expect([bad(both, 'precheck'), bad(both, 'sealed')]).toEqual([undefined, undefined])
+    expect(bad(image, 'precheck')).toMatchObject({
+      code: 'image_unsuitable',
+      detail: 'The image holds the guest sealed, not precheck.',
+      mend: 'Make it with "sandbox-worker build --tag img:1".',
+    })
   })
 
   test.each<[string, Partial<EngineImage>]>([

@@ -2,7 +2,7 @@ import { PROTOCOL_LABEL, PROTOCOL_VERSION, protocolMismatch } from '@sandbox/pro
 import { DriverError, type DriverErrorCode } from '../errors.ts'
 import type { WorkerGuest, WorkerRuntime } from '../options.ts'
 import type { EngineImage, EngineInfo } from './container/docker-client.ts'
-import { GUEST_LABEL, RUNTIME_LABEL } from './image/image-archive.ts'
+import { GUEST_LABEL, PRECHECK_LABEL, RUNTIME_LABEL } from './image/image-archive.ts'
 
 /** One thing that was looked at. */
 export interface EngineFinding {
@@ -104,8 +104,8 @@ export function imageFindings(
         : finding('protocol', false, protocolMismatch(version), `For this image: --tag ${name}.`),
     finding(
       'content',
-      foreign.length === 0 && runtimeOf(image) !== undefined && holds === guest,
-      holds !== guest
+      foreign.length === 0 && runtimeOf(image) !== undefined && holdsGuest(image, guest),
+      !holdsGuest(image, guest)
         ? `The image holds the guest ${holds}, not ${guest}.`
         : foreign.length > 0
           ? `The image brings variables or volumes of its own: ${foreign.join(', ')}.`
@@ -118,6 +118,11 @@ export function imageFindings(
 /** The guest that an image says it holds. */
 export function guestOf(image: EngineImage): WorkerGuest {
   return image.labels[GUEST_LABEL] === 'pi' ? 'pi' : 'sealed'
+}
+
+/** The program of prechecks is in every sealed image, but for those of older builds. */
+function holdsGuest(image: EngineImage, guest: WorkerGuest): boolean {
+  return guest === 'precheck' ? image.labels[PRECHECK_LABEL] !== undefined : guestOf(image) === guest
 }
 
 /** The runtime that an image says it holds. */

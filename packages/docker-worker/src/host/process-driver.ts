@@ -2,7 +2,7 @@ import { realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { SOCKET_NAME } from '@sandbox/protocol'
 import { DriverError, stopIfAborted } from '../errors.ts'
-import type { ProcessDriverOptions } from '../options.ts'
+import type { ProcessDriverOptions, WorkerGuest } from '../options.ts'
 import {
   checkedFunction,
   checkedGuest,
@@ -142,9 +142,15 @@ class ProcessDriver implements Driver {
   }
 }
 
+const GUEST_PROGRAMS: Readonly<Record<WorkerGuest, string>> = {
+  sealed: 'sealed.js',
+  pi: 'pi-agent.cjs',
+  precheck: 'precheck.js',
+}
+
 async function makeReady(options: ProcessDriverOptions): Promise<Ready> {
   const { runRoot, user, runtime = process.execPath, guest } = options
-  const bundle = options.bundle ?? guestFile(guest === 'pi' ? 'pi-agent.cjs' : 'sealed.js')
+  const bundle = options.bundle ?? guestFile(GUEST_PROGRAMS[guest ?? 'sealed'])
   const own = join(runRoot, 'process')
   const workers = join(own, 'workers')
   const staged = join(own, 'programs')

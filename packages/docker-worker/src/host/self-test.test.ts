@@ -52,6 +52,13 @@ test('T65 a worker inside its walls differs in nothing', () => {
   expect(sealedDifferences(GOOD, PROFILE)).toEqual([])
 })
 
+test('PC-09 a workspace that has to be read-only and is not is told', () => {
+  const profile = { ...PROFILE, workspaceReadOnly: true }
+  expect(sealedDifferences(GOOD, profile)).toEqual(['/workspace is not mounted ro.'])
+  const mounts = [...GOOD.mounts.filter(({ target }) => target !== '/workspace'), mount('/workspace', 'ro')]
+  expect(sealedDifferences({ ...GOOD, mounts }, profile)).toEqual([])
+})
+
 const without = (target: string) => GOOD.mounts.filter((entry) => entry.target !== target)
 
 test.each<[string, Partial<Posture>, string]>([

@@ -34,6 +34,8 @@ export interface SealedProfile {
   readonly hostNamespaces: readonly string[]
   /** Which sockets the filter lets it make; the interfaces and routes have to be the same. Default `none`. */
   readonly network?: WorkerNetwork
+  /** True where nothing may be written to the workspace. Default false. */
+  readonly workspaceReadOnly?: boolean
   /** Default `docker`. */
   readonly engine?: EngineKind
   /** gVisor is a kernel of its own, which does not show every wall inside: see `hidden-walls.ts`. */
@@ -172,7 +174,8 @@ function network(posture: Posture): string[] {
   return found
 }
 
-function fileChecks(posture: Posture, { runtime, engine }: SealedProfile): SealedCheck[] {
+function fileChecks(posture: Posture, profile: SealedProfile): SealedCheck[] {
+  const { runtime, engine, workspaceReadOnly = false } = profile
   const tmpOptions = ['noexec', 'nosuid', 'nodev'].filter((option) => !hides(runtime, 'privilege', option))
   const podman = engine === 'podman' ? PODMAN_MOUNTS : []
   const known = [...ENGINE_MOUNTS, ...podman, '/', '/tmp', RUN_DIR, WORKSPACE_DIR]
@@ -191,7 +194,7 @@ function fileChecks(posture: Posture, { runtime, engine }: SealedProfile): Seale
     {
       id: 'mounts',
       cis: '5.6 5.18 5.32',
-      expected: `${RUN_DIR} (ro), ${WORKSPACE_DIR}, /tmp (${tmpOptions.join(', ')}), no other`,
+      expected: `${RUN_DIR} (ro), ${WORKSPACE_DIR}${workspaceReadOnly ? ' (ro)' : ''}, /tmp (${tmpOptions.join(', ')}), no other`,
       found: quoted(outside),
       problems: [
         ...(strange.length > 0 ? [`The worker has other mounts: ${quoted(strange)}.`] : []),
@@ -199,7 +202,7 @@ function fileChecks(posture: Posture, { runtime, engine }: SealedProfile): Seale
           .filter((target) => outside.includes(target))
           .flatMap((target) => mountProblem(posture, target, ['ro'])),
         ...mountProblem(posture, RUN_DIR, ['ro']),
-        ...mountProblem(posture, WORKSPACE_DIR, []),
+        ...mountProblem(posture, WORKSPACE_DIR, workspaceReadOnly ? ['ro'] : []),
         ...mountProblem(posture, '/tmp', tmpOptions),
       ],
     },

@@ -14,8 +14,12 @@ export const LABELS = {
   protocol: PROTOCOL_LABEL,
 } as const
 
-/** Where the image keeps the program and the guest. */
-export const IMAGE_FILES = { runtime: '/sandbox/runtime', bundle: '/sandbox/sealed.mjs' } as const
+/** Where the image keeps the program and the guests. */
+export const IMAGE_FILES = {
+  runtime: '/sandbox/runtime',
+  bundle: '/sandbox/sealed.mjs',
+  precheck: '/sandbox/precheck.mjs',
+} as const
 
 /** Limits with every default filled in. */
 export interface ResolvedLimits {

@@ -14,7 +14,7 @@ import { connectEngine, type Engine } from '../container/docker-client.ts'
 import { IMAGE_FILES } from '../container/sealed-spec.ts'
 import { createDockerDriver } from '../docker-driver.ts'
 import { buildImage } from './build-image.ts'
-import { guestBundle } from './guest-bundle.ts'
+import { guestFile } from './guest-bundle.ts'
 import { tarStream } from './tar.ts'
 
 const KIND = process.versions.bun ? 'bun' : 'node'
@@ -23,12 +23,12 @@ const BASE = `sandbox-test-base:${KIND}`
 const BASED = `sandbox-test-based:${KIND}`
 const DOCKERFILE = fileURLToPath(new URL('../../../Dockerfile', import.meta.url))
 
-/** An archive with a recipe and a program of that name. */
-const context = (recipe: string, program?: string) =>
+/** An archive with a recipe and programs of those names. */
+const context = (recipe: string, programs: readonly string[] = []) =>
   Readable.from(
     tarStream([
       { path: 'Dockerfile', mode: 0o644, content: Buffer.from(recipe) },
-      ...(program === undefined ? [] : [{ path: 'sealed.js', mode: 0o644, content: readFileSync(program) }]),
+      ...programs.map((path) => ({ path, mode: 0o644, content: readFileSync(guestFile(path)) })),
     ]),
     { objectMode: false },
   )
@@ -65,6 +65,7 @@ describe.skipIf(!dockerGate())('an image on a base', () => {
     const image = await engine.image(BASED)
     expect(image?.labels).toEqual({
       'sandbox.protocol': String(PROTOCOL_VERSION),
+      'sandbox.precheck': '1',
       'sandbox.runtime': KIND,
       'sandbox.runtime.version': process.versions.bun ?? process.versions.node,
       'sandbox.content': built.contentHash,
@@ -129,7 +130,7 @@ describe.skipIf(!dockerGate())('an image on a base', () => {
     const recipe = readFileSync(DOCKERFILE, 'utf8')
     expect(recipe).toContain(`LABEL sandbox.protocol="${PROTOCOL_VERSION}" `)
     const args = { BASE, RUNTIME: IMAGE_FILES.runtime, KIND }
-    await engine.build(context(recipe, guestBundle()), { tag, args })
+    await engine.build(context(recipe, ['sealed.js', 'precheck.js']), { tag, args })
     const { code, out } = await doctor(tag)
     expect(out).not.toContain('FAIL')
     expect(code).toBe(0)

@@ -27,6 +27,8 @@ export interface BaseRequest {
   /** Path of the runtime in the base. Default `/usr/local/bin/node`. */
   readonly runtime?: string
   readonly bundle: string
+  /** The program of prechecks. */
+  readonly precheck: string
 }
 
 /** An image on an operator's base that was not built yet. */
@@ -37,7 +39,8 @@ export interface BasePlan {
 }
 
 /** Plans an image on the files of one that the engine has; nothing is pulled. The recipe is the package's `Dockerfile`. */
-export async function planOnBase({ engine, base, bundle, ...request }: BaseRequest): Promise<BasePlan> {
+export async function planOnBase(request: BaseRequest): Promise<BasePlan> {
+  const { engine, base } = request
   const runtime = checkedPath('options_invalid', 'runtime', request.runtime ?? BASE_RUNTIME)
   const image = await engine.image(checkedImage('base', base))
   if (!image) {
@@ -45,9 +48,10 @@ export async function planOnBase({ engine, base, bundle, ...request }: BaseReque
     throw new DriverError('image_missing', text)
   }
   const recipe = await readFile(await dockerfile())
-  const guest = await readFile(bundle)
+  const guest = await readFile(request.bundle)
+  const precheck = await readFile(request.precheck)
   const hash = createHash('sha256')
-  for (const part of [image.layers.join(), runtime, recipe, guest]) {
+  for (const part of [image.layers.join(), runtime, recipe, guest, precheck]) {
     hash.update(createHash('sha256').update(part).digest())
   }
   const contentHash = hash.digest('hex')
@@ -59,6 +63,7 @@ export async function planOnBase({ engine, base, bundle, ...request }: BaseReque
         tarStream([
           { path: 'Dockerfile', mode: 0o644, content: recipe },
           { path: 'sealed.js', mode: 0o644, content: guest },
+          { path: 'precheck.js', mode: 0o644, content: precheck },
         ]),
         { objectMode: false },
       )

@@ -42,6 +42,7 @@ describe.skipIf(!dockerGate())('buildImage on a real engine', () => {
     const image = await (await connectEngine(ENGINE)).image('sandbox-test-build:latest')
     expect(image?.labels).toEqual({
       'sandbox.protocol': '1',
+      'sandbox.precheck': '1',
       'sandbox.runtime': process.versions.bun ? 'bun' : 'node',
       'sandbox.runtime.version': process.versions.bun ?? process.versions.node,
       'sandbox.content': first.contentHash,
@@ -87,7 +88,7 @@ describe.skipIf(!dockerGate())('buildImage on a real engine', () => {
     const others = files.filter(
       (path) => !engines.includes(path) && !/\/(?:lib\S*\.so[.\d]*|ld-\S+)$/.test(path),
     )
-    expect(others.sort()).toEqual([IMAGE_FILES.runtime, IMAGE_FILES.bundle].sort())
+    expect(others.sort()).toEqual(Object.values(IMAGE_FILES).sort())
   })
 
   test.each([0, 50])('a build that is called off %i ms into loading leaves no image', async (delayMs) => {

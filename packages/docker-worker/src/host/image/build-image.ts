@@ -12,7 +12,7 @@ import {
 } from '../../resolve-options.ts'
 import { connectEngine, type Engine } from '../container/docker-client.ts'
 import { planOnBase } from './base-image.ts'
-import { guestBundle, requireBundle } from './guest-bundle.ts'
+import { guestBundle, guestFile, requireBundle } from './guest-bundle.ts'
 import { CONTENT_LABEL, type ImagePlan, planImage } from './image-archive.ts'
 import { piGuest } from './pi-guest.ts'
 import { removeReplaced } from './replaced-image.ts'
@@ -34,7 +34,14 @@ export const DEFAULT_PI_TAG = 'sandbox-pi-worker:latest'
 export async function buildImage(options: BuildImageOptions = {}): Promise<BuiltImage> {
   checkedObject('options', options)
   const { onProgress = () => {}, signal, content } = options
-  const pi = checkedGuest(options.guest) === 'pi'
+  const guest = checkedGuest(options.guest)
+  if (guest === 'precheck') {
+    throw new DriverError(
+      'options_invalid',
+      'guest has to be "sealed" or "pi": prechecks are in the sealed image.',
+    )
+  }
+  const pi = guest === 'pi'
   checkedFunction('onProgress', options.onProgress)
   checkedProgram('runtime', options.runtime)
   checkedProgram('bundle', options.bundle)
@@ -104,7 +111,8 @@ async function planBased(
   base: string,
 ): Promise<Plan> {
   const program = await requireBundle(bundle ?? guestBundle())
-  const plan = await planOnBase({ engine, base, bundle: program, ...given({ runtime }) })
+  const precheck = await requireBundle(guestFile('precheck.js'))
+  const plan = await planOnBase({ engine, base, bundle: program, precheck, ...given({ runtime }) })
   return { ...plan, send: (tag) => plan.build(tag, signal) }
 }
 

@@ -15,6 +15,9 @@ export const RUNTIME_LABEL = 'sandbox.runtime'
 /** The label of an image that holds another guest than the sealed one: `pi`. */
 export const GUEST_LABEL = 'sandbox.guest'
 
+/** The label of an image that also holds the program of prechecks. */
+export const PRECHECK_LABEL = 'sandbox.precheck'
+
 /** What an image holds besides its runtime. */
 export interface ImageGuest {
   readonly kind: 'sealed' | 'pi'
@@ -54,7 +57,7 @@ export async function planImage(runtime: Runtime, guest: ImageGuest): Promise<Im
     [PROTOCOL_LABEL]: String(PROTOCOL_VERSION),
     [RUNTIME_LABEL]: runtime.kind,
     'sandbox.runtime.version': runtime.version,
-    ...(guest.kind === 'sealed' ? {} : { [GUEST_LABEL]: guest.kind }),
+    ...(guest.kind === 'sealed' ? { [PRECHECK_LABEL]: '1' } : { [GUEST_LABEL]: guest.kind }),
   }
   const config = (all: readonly Layer[], more: Readonly<Record<string, string>>) =>
     JSON.stringify(imageConfig(runtime, guest.entry, all, { ...labels, ...more }))
