@@ -169,7 +169,7 @@ const WORKERS: readonly Fence[] = [
   },
 ]
 
-const RUNTIME_IGNORES = '(plugin|defaults)\\.ts$|(claim|channel|commands|host|attachments|delegation)/'
+const RUNTIME_IGNORES = '(pi-)?(plugin|defaults)\\.ts$|(claim|channel|commands|host|attachments|delegation)/'
 
 const PLUGINS: readonly Fence[] = [
   {

@@ -20,8 +20,8 @@ const CONSTRUCTORS =
 const NAME_FENCES: readonly NameFence[] = [
   {
     rule: 'only-defaults-constructs',
-    why: 'drivers and brokers are made in defaults.ts; everybody else is handed them',
-    guards: (path) => path.startsWith(PLUGIN) && path !== `${PLUGIN}defaults.ts`,
+    why: 'drivers and brokers are made in defaults.ts and pi-defaults.ts; everybody else is handed them',
+    guards: (path) => path.startsWith(PLUGIN) && !/^(pi-)?defaults\.ts$/.test(path.slice(PLUGIN.length)),
     source: (specifier) => /^@sandbox\/(docker-worker|broker|pi-broker)(\/|$)/.test(specifier),
     forbids: (name, typeOnly) => !typeOnly && CONSTRUCTORS.test(name),
   },

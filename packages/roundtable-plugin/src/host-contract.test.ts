@@ -95,7 +95,13 @@ test('traps 11.4, 11.5, 11.7, 11.8, 11.9: what flows between the host and this p
 
 test('trap 11.13: option types are the literal numbers of the chat service', () => {
   const guard = { root: 'r', isOwner: () => true }
-  const commands = { on: async () => '', off: async () => '', status: () => '' }
+  const commands = {
+    on: async () => '',
+    off: async () => '',
+    status: () => '',
+    revoke: () => '',
+    restore: () => '',
+  }
   const made: CommandContribution = discordCommands({
     guard,
     commands,

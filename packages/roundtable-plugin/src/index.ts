@@ -19,7 +19,7 @@ export {
   type SandboxCommands,
   sandboxCommands,
 } from './commands/sandbox-commands.ts'
-export { PiSandboxRuntime, SandboxRuntime } from './defaults.ts'
+export { SandboxRuntime } from './defaults.ts'
 export { AgentRunError, SandboxPluginError, type SandboxPluginErrorCode } from './errors.ts'
 export type {
   AttachmentRef,
@@ -46,6 +46,7 @@ export type {
   TurnAdmission,
 } from './host-contract.ts'
 export type { DriverInstall, SandboxOptions, SandboxRuntimeOptions } from './options.ts'
+export { PiSandboxRuntime } from './pi-defaults.ts'
 export type { PiSandboxRuntimeOptions } from './pi-options.ts'
 export { PI_SANDBOX, type PiSandboxOptions, type PiSandboxService, piSandbox } from './pi-plugin.ts'
 export { SANDBOX, type SandboxService, sandbox } from './plugin.ts'
@@ -56,5 +57,6 @@ export type { PiProgressUpdate } from './runtime/pi-progress.ts'
 export type { PiStatus, PiTurnReply } from './runtime/pi-runtime.ts'
 export type { PiAnswer, PiReplyFileData } from './runtime/pi-turn.ts'
 export type { PiAttachment, PiTurnRequest } from './runtime/pi-turn-input.ts'
+export type { SpendingScope } from './runtime/revocations.ts'
 export type { TurnReply } from './runtime/sealed-runtime.ts'
 export type { FailureCategory, TurnEvent, TurnState } from './runtime/turn-state.ts'

@@ -5,7 +5,6 @@ import { AdmissionLimits, type AdmissionOptions } from './claim/admission-limits
 import { piClaim } from './claim/pi-claim.ts'
 import { DISCORD, discordCommands } from './commands/discord-commands.ts'
 import { sandboxCommands } from './commands/sandbox-commands.ts'
-import { PiSandboxRuntime } from './defaults.ts'
 import { guardedLogger } from './guarded-logger.ts'
 import type {
   ChannelKey,
@@ -14,6 +13,7 @@ import type {
   SandboxPlugin,
   ServiceKey,
 } from './host-contract.ts'
+import { PiSandboxRuntime } from './pi-defaults.ts'
 import type { PiSandboxRuntimeOptions } from './pi-options.ts'
 import type { PiProgressUpdate } from './runtime/pi-progress.ts'
 import { resolvesSpeakers } from './speakers.ts'

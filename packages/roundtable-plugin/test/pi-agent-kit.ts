@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { canary } from '@sandbox/testing'
-import { PiSandboxRuntime } from '../src/defaults.ts'
+import { PiSandboxRuntime } from '../src/pi-defaults.ts'
 import type { PiSandboxRuntimeOptions } from '../src/pi-options.ts'
 import type { PiTurnRequest } from '../src/runtime/pi-turn-input.ts'
 import type { TurnEvent } from '../src/runtime/turn-state.ts'

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { PiSandboxRuntime } from '../src/defaults.ts'
+import { PiSandboxRuntime } from '../src/pi-defaults.ts'
 import type { PiSandboxRuntimeOptions } from '../src/pi-options.ts'
 import { ownDir, userOptions } from './account.ts'
 import { wireDriver } from './pi-guest.ts'

@@ -2,7 +2,7 @@
  * A host with a Pi runtime, of its own process: `pi-host-program.ts <options as JSON>`. Says `ready`, runs one turn, and
  * prints its reply.
  */
-import { PiSandboxRuntime } from '../src/defaults.ts'
+import { PiSandboxRuntime } from '../src/pi-defaults.ts'
 import type { PiSandboxRuntimeOptions } from '../src/pi-options.ts'
 import type { PiTurnRequest } from '../src/runtime/pi-turn-input.ts'
 

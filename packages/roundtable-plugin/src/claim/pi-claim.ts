@@ -1,5 +1,4 @@
 import type { CollectedAttachments } from '../attachments/index.ts'
-import type { PiSandboxRuntime } from '../defaults.ts'
 import type {
   ChannelClaim,
   ChannelKey,
@@ -9,6 +8,7 @@ import type {
   OutboundReply,
   TurnAdmission,
 } from '../host-contract.ts'
+import type { PiSandboxRuntime } from '../pi-defaults.ts'
 import type { PiProgressUpdate } from '../runtime/pi-progress.ts'
 import type { PiTurnReply } from '../runtime/pi-runtime.ts'
 import { isSandboxAddress } from './address.ts'

@@ -10,17 +10,27 @@ function parts() {
   const on = new Set<ChannelKey>()
   const busy: ChannelKey[] = []
   const queue = new ChannelQueue()
+  const revoked = new Set<ChannelKey>()
   const channels = {
     has: (channel: ChannelKey) => on.has(channel),
     enable: (channel: ChannelKey) => !on.has(channel) && on.add(channel).size > 0,
     disable: (channel: ChannelKey) => on.delete(channel),
+  }
+  const runtime = {
+    busy: () => busy,
+    revoke({ channel }: { readonly channel: ChannelKey }) {
+      revoked.add(channel)
+      return busy.filter((one) => one === channel)
+    },
+    restore: ({ channel }: { readonly channel: ChannelKey }) => revoked.delete(channel),
   }
   return {
     on,
     busy,
     queue,
     channels,
-    commands: sandboxCommands({ channels, runtime: { busy: () => busy }, queue }),
+    runtime,
+    commands: sandboxCommands({ channels, runtime, queue }),
   }
 }
 
@@ -50,9 +60,19 @@ test('PL-12 KH-05 on and off wait for the turns that are queued; W-78 status doe
   expect(on.has('a:1')).toBe(false)
 })
 
+test('revoke and restore do not wait for the turns that are queued', async () => {
+  const { commands, queue, busy } = parts()
+  void queue.run('a:1', () => new Promise<void>(() => {}))
+  expect(commands.restore('a:1')).toMatch(/was not stopped/)
+  expect(commands.revoke('a:1')).toMatch(/^Nobody spends/)
+  busy.push('a:1')
+  expect(commands.revoke('a:1')).toMatch(/^The turn that was running is ended; nobody spends/)
+  expect(commands.restore('a:1')).toMatch(/allowed again/)
+})
+
 test('[process:says-so] on and status say when workers are no sandbox', async () => {
-  const { channels, queue } = parts()
-  const commands = sandboxCommands({ channels, runtime: { busy: () => [] }, queue, unsafe: true })
+  const { channels, queue, runtime } = parts()
+  const commands = sandboxCommands({ channels, runtime, queue, unsafe: true })
   expect(await commands.on('a:1')).toMatch(/NO sandbox/)
   expect(commands.status('a:1')).toMatch(/NO sandbox/)
 })
@@ -85,7 +105,7 @@ function interaction(fields: Record<string, unknown> = {}) {
   return { interaction: { ...base, ...fields } as unknown as AnyInteraction, calls }
 }
 
-test('PL-12 the group has on, off and status, with literal option types', () => {
+test('PL-12 the group has on, off, status, revoke and restore, with literal option types', () => {
   const [group] = discord().contribution.rootOptions ?? []
   expect(group).toMatchObject({
     type: 2,
@@ -94,6 +114,8 @@ test('PL-12 the group has on, off and status, with literal option types', () => 
       { type: 1, name: 'on' },
       { type: 1, name: 'off' },
       { type: 1, name: 'status' },
+      { type: 1, name: 'revoke' },
+      { type: 1, name: 'restore' },
     ],
   })
   expect(discord().contribution.module.commands()).toEqual([])

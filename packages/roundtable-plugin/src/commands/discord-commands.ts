@@ -14,6 +14,13 @@ export const DISCORD: ServiceKey<DiscordPort> = Object.freeze({ id: 'roundtable.
 const GROUP = 'sandbox'
 const EPHEMERAL = 64
 const REFUSED = 'Only the owner of this bot can use this command.'
+const NAMES: readonly string[] = [
+  'on',
+  'off',
+  'status',
+  'revoke',
+  'restore',
+] satisfies (keyof SandboxCommands)[]
 const NO_CHANNEL = 'Use this command in a channel of a server.'
 const FAILED = 'This did not work. The log of the bot says why.'
 
@@ -29,7 +36,7 @@ export interface DiscordCommandParts {
 }
 
 /**
- * The owner commands as `/<root> <group> on|off|status`. Answers for itself and never throws into the host: the
+ * The owner commands as `/<root> <group> on|off|status|revoke|restore`. Answers for itself and never throws into the host: the
  * host knows its own owner-facing errors by class, so one of ours would reach the owner as an internal failure.
  */
 export function discordCommands(parts: DiscordCommandParts): CommandContribution {
@@ -44,6 +51,8 @@ export function discordCommands(parts: DiscordCommandParts): CommandContribution
           { type: 1, name: 'on', description: 'Turn the sandbox on in this channel' },
           { type: 1, name: 'off', description: 'Turn the sandbox off in this channel' },
           { type: 1, name: 'status', description: 'Show whether the sandbox is on in this channel' },
+          { type: 1, name: 'revoke', description: 'Stop all spending in this channel at once' },
+          { type: 1, name: 'restore', description: 'Allow spending in this channel again' },
         ],
       },
     ],
@@ -74,7 +83,7 @@ function ownSubcommand(
 ): keyof SandboxCommands | undefined {
   if (command.commandName !== guard.root || command.options.getSubcommandGroup() !== group) return undefined
   const name = command.options.getSubcommand(false)
-  return name === 'on' || name === 'off' || name === 'status' ? name : undefined
+  return name !== null && NAMES.includes(name) ? (name as keyof SandboxCommands) : undefined
 }
 
 async function isOwner(guard: CommandGuard, interaction: CommandInteraction): Promise<boolean> {

@@ -7,7 +7,11 @@ export interface SandboxCommandParts {
     enable(channel: ChannelKey): boolean
     disable(channel: ChannelKey): boolean
   }
-  readonly runtime: { busy(): readonly ChannelKey[] }
+  readonly runtime: {
+    busy(): readonly ChannelKey[]
+    revoke(scope: { readonly channel: ChannelKey }): readonly ChannelKey[]
+    restore(scope: { readonly channel: ChannelKey }): boolean
+  }
   readonly queue: ChannelQueuePort
   /** True when workers are no sandbox; `status` says so. */
   readonly unsafe?: boolean
@@ -24,6 +28,10 @@ export interface SandboxCommands {
   on(channel: ChannelKey): Promise<string>
   /** Turns the channel off, after the turns that are queued. Workspace and memory are kept. */
   off(channel: ChannelKey): Promise<string>
+  /** Stops all spending in the channel at once, whatever runs or waits, until {@link restore}. */
+  revoke(channel: ChannelKey): string
+  /** Allows it again. */
+  restore(channel: ChannelKey): string
   /** Says at once whether the channel is on, whatever runs or waits. */
   status(channel: ChannelKey): string
 }
@@ -45,6 +53,14 @@ export function sandboxCommands(parts: SandboxCommandParts): SandboxCommands {
           ? 'The sandbox is off in this channel. Its memory is kept.'
           : 'The sandbox was off already.',
       ),
+    revoke(channel) {
+      const ended = runtime.revoke({ channel }).length > 0 ? 'The turn that was running is ended; n' : 'N'
+      return `${ended}obody spends anything in this channel until you restore it.`
+    },
+    restore: (channel) =>
+      runtime.restore({ channel })
+        ? 'Spending is allowed again in this channel.'
+        : 'Spending was not stopped in this channel as a whole.',
     status(channel) {
       if (!channels.has(channel)) return 'The sandbox is off in this channel.'
       const running = runtime.busy().includes(channel)

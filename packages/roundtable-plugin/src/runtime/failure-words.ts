@@ -15,7 +15,7 @@ const WORDS: Readonly<Record<Exclude<FailureCategory, 'credential' | 'workspace'
 }
 
 /** What is known about the credential of a turn that failed. */
-export type CredentialTrouble = 'missing' | 'unusable' | 'rejected' | 'spent'
+export type CredentialTrouble = 'missing' | 'unusable' | 'rejected' | 'spent' | 'revoked'
 
 /** The text of a failed turn. `contact` is whom to ask for a key or for room. */
 export function failureWords(
@@ -35,6 +35,9 @@ export function failureWords(
   }
   if (trouble === 'spent') {
     return `There is no credit left for you in this channel. Please try again later, or ask ${contact} for more.`
+  }
+  if (trouble === 'revoked') {
+    return `Spending was stopped for you in this channel, so I did not answer. Please ask ${contact} to allow it again.`
   }
   return `No key is set for you in this channel, so I cannot answer. Please ask ${contact} for one.`
 }

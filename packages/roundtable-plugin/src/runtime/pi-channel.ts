@@ -7,7 +7,8 @@ import type { ResolvedPiProfile } from './pi-policy.ts'
 import type { PiRuntimePorts } from './pi-ports.ts'
 import { PiSeat, type SeatStep } from './pi-seat.ts'
 import { RestartLimit } from './restart-limit.ts'
-import { type TurnEnding, untilAborted } from './turn-ending.ts'
+import type { RunningTurn } from './revocations.ts'
+import { untilAborted } from './turn-ending.ts'
 import { describe, WorkerEnded } from './turn-failure.ts'
 import type { WorkspaceGuard } from './workspace-guard.ts'
 
@@ -51,7 +52,7 @@ export class PiChannel {
   /** A worker whose image is not the current one. */
   #outdated: PiSeat | undefined
   /** The turn that was admitted, until it has its reply. */
-  turn: TurnEnding | undefined
+  turn: RunningTurn | undefined
   /** The level of the last turn. */
   level: PiThinkingLevel | undefined
 
@@ -142,7 +143,7 @@ export class PiChannel {
 
   /** Ends the turn and every start that was asked for by now, and waits for the channel. */
   halt(): { readonly ended: boolean; readonly take: Promise<() => void> } {
-    const ended = this.turn?.end('stopped') ?? false
+    const ended = this.turn?.ending.end('stopped') ?? false
     for (const start of this.#starts) start.abort(stopped())
     return { ended, take: this.#mutex.take() }
   }

@@ -7,6 +7,7 @@ import {
   describe,
   type FailureEvidence,
   failureOfCalls,
+  failureOfEnding,
   PostureRefused,
   type TurnFailure,
   WorkerEnded,
@@ -28,8 +29,8 @@ export interface PiEvidence extends Omit<FailureEvidence, 'step'> {
 
 /** A step rejected. */
 export function piFailureOfError(error: unknown, { step, ending, trouble }: PiEvidence): TurnFailure {
-  if (ending.cause === 'timeout') return { category: 'timeout', cause: `deadline passed in step ${step}` }
-  if (ending.cause === 'stopped') return { category: 'stopped', cause: `stopped in step ${step}` }
+  const ended = failureOfEnding(ending, step)
+  if (ended !== undefined) return ended
   if (error instanceof WorkspaceFull) return { category: 'workspace', cause: error.message }
   const cause = `${step}: ${describe(error)}`
   if (codeOf(error) === 'stopped') return { category: 'stopped', cause }

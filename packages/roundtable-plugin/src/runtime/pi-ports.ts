@@ -46,6 +46,8 @@ export interface PiBoundTurn {
   readonly nonce: string
   /** Idempotent. `abort` cuts its calls in flight. */
   release(options?: { readonly abort?: boolean }): void
+  /** Takes back the right to call: its calls in flight end as that. Idempotent. */
+  revoke(): void
 }
 
 /** Decides how hard the model may think in a turn. */

@@ -8,6 +8,7 @@ import type { PiPolicy, ResolvedPiProfile } from './pi-policy.ts'
 import type { PiRuntimePorts } from './pi-ports.ts'
 import { type PiAnswer, PiTurnRun } from './pi-turn.ts'
 import { type PiTurnInput, type PiTurnRequest, snapshotPiTurn } from './pi-turn-input.ts'
+import { Revocations, type SpendingScope } from './revocations.ts'
 import { ReplyBound, TurnEnding } from './turn-ending.ts'
 import { describe, type TurnFailure } from './turn-failure.ts'
 import { checkChannel } from './turn-snapshot.ts'
@@ -45,6 +46,7 @@ export class PiRuntime implements AsyncDisposable {
   readonly #clock: RuntimeClock
   readonly #channels = new Map<ChannelKey, PiChannel>()
   readonly #live = new Set<string>()
+  readonly #revocations = new Revocations()
   readonly #workspaces: WorkspaceGuard
   readonly #lifetime = new AbortController()
   #ready: Promise<void> | undefined
@@ -102,7 +104,8 @@ export class PiRuntime implements AsyncDisposable {
     }
     if (channel.turn !== undefined) return this.#refuse(busy(input.channel))
     const ending = new TurnEnding(this.#policy.turnTimeoutMs, this.#clock)
-    channel.turn = ending
+    channel.turn = { channel: input.channel, speakerId: input.speaker.id, ending }
+    this.#revocations.admit(channel.turn)
     const { signal } = request
     const stop = () => ending.end('stopped')
     signal?.addEventListener('abort', stop, { once: true })
@@ -124,6 +127,22 @@ export class PiRuntime implements AsyncDisposable {
     const { ended, problems } = await this.#channel(channel).stop()
     if (problems.length > 0) throw cleanupFailed(problems)
     return ended
+  }
+
+  /** Takes the right to spend back; returns the channels whose turn that ended. @throws SandboxPluginError `input_invalid` */
+  revoke(scope: SpendingScope): ChannelKey[] {
+    const running = [...this.#channels.values()].flatMap(({ turn }) => turn ?? [])
+    return this.#revocations.revoke(scope, running)
+  }
+
+  /** Gives it back; false when exactly this was not taken. @throws SandboxPluginError `input_invalid` */
+  restore(scope: SpendingScope): boolean {
+    return this.#revocations.restore(scope)
+  }
+
+  /** Who may not spend now. */
+  revoked(): SpendingScope[] {
+    return this.#revocations.list()
   }
 
   /** Stops the channel and moves its conversation aside: the next turn begins a new one. What is remembered stays. */

@@ -108,6 +108,7 @@ export class PiTurnRun {
   async #answer(): Promise<PiAnswer | TurnFailure> {
     const { channel, input, profile, ending, ports, progress, workspaces } = this.#parts
     const { signal } = ending
+    signal.throwIfAborted()
     const judged = this.#judge()
     this.#release = await channel.take(signal)
     await workspaces.admit(input.channel, signal)
@@ -153,6 +154,7 @@ export class PiTurnRun {
     this.#watch = seat.watch(turnId, () => this.#missing.resolve('missing'))
     const context = { channel, speaker: { ...speaker }, profile: profile.name, thinking, deadline, signal }
     this.#bound = seat.broker.bind(context, { turnId })
+    ending.spending = this.#bound
     return this.#bound
   }
 

@@ -1,9 +1,11 @@
-import type { WarmPool, WarmPoolOptions, WarmProblem, Worker } from '@sandbox/docker-worker'
+import type { WarmPool, WarmPoolOptions, WarmProblem } from '@sandbox/docker-worker'
 import { SandboxPluginError } from '../errors.ts'
 import type { ChannelKey, HostLogger } from '../host-contract.ts'
 import { ChannelSlots } from './channel-slots.ts'
 import { failureWords } from './failure-words.ts'
 import { FreshStarts } from './fresh-start.ts'
+import { LeftoverWorkers } from './leftover-workers.ts'
+import { Revocations, type RunningTurn, type SpendingScope } from './revocations.ts'
 import type { TurnPolicy } from './runtime-options.ts'
 import { SealedTurnRun } from './sealed-turn.ts'
 import { ReplyBound, TurnEnding, untilAborted } from './turn-ending.ts'
@@ -41,14 +43,14 @@ const REPLY_MS = 5_000
 export class SealedRuntime implements AsyncDisposable {
   readonly #ports: SealedRuntimePorts
   readonly #policy: TurnPolicy
-  readonly #slots = new ChannelSlots<TurnEnding>()
+  readonly #slots = new ChannelSlots<RunningTurn>()
   readonly #fresh = new FreshStarts()
+  readonly #revocations = new Revocations()
   /** Ids of the workers that a turn uses or will use. The driver's sweep reads it while it runs. */
   readonly #live = new Set<string>()
   readonly #pool: SeatPool
   readonly #workspaces: WorkspaceGuard
-  /** Workers that could not be removed: their channel waits until they are gone. */
-  readonly #leftovers = new Map<ChannelKey, Set<Worker>>()
+  readonly #leftovers = new LeftoverWorkers()
   /** Turns that were replied to before everything of theirs was removed. */
   readonly #unsettled = new Set<Promise<void>>()
   readonly #lifetime = new AbortController()
@@ -102,12 +104,14 @@ export class SealedRuntime implements AsyncDisposable {
     if (this.#closed) throw closed()
     const turn = snapshotTurn(channel, speaker, text)
     const ending = new TurnEnding(this.#policy.turnTimeoutMs)
+    const running = { channel, speakerId: turn.speaker.id, ending }
     try {
-      this.#slots.take(channel, ending)
+      this.#slots.take(channel, running)
     } catch (cause) {
       ending.end('over')
       throw cause
     }
+    this.#revocations.admit(running)
     try {
       return await this.#run(turn, ending)
     } finally {
@@ -152,7 +156,22 @@ export class SealedRuntime implements AsyncDisposable {
    */
   stop(channel: ChannelKey): boolean {
     void this.#pool.cool(channel)
-    return this.#slots.of(channel)?.end('stopped') ?? false
+    return this.#slots.of(channel)?.ending.end('stopped') ?? false
+  }
+
+  /** Takes the right to spend back; returns the channels whose turn that ended. @throws SandboxPluginError `input_invalid` */
+  revoke(scope: SpendingScope): ChannelKey[] {
+    return this.#revocations.revoke(scope, this.#slots.all())
+  }
+
+  /** Gives it back; false when exactly this was not taken. @throws SandboxPluginError `input_invalid` */
+  restore(scope: SpendingScope): boolean {
+    return this.#revocations.restore(scope)
+  }
+
+  /** Who may not spend now. */
+  revoked(): SpendingScope[] {
+    return this.#revocations.list()
   }
 
   /** The channels that have a turn. */
@@ -216,7 +235,8 @@ export class SealedRuntime implements AsyncDisposable {
   ): Promise<string | TurnFailure> {
     try {
       await untilAborted(this.start(), ending.signal)
-      await untilAborted(this.#removeLeftover(channel), ending.signal)
+      // The next turn shares the writable workspace, so it waits until the last worker is dead.
+      await untilAborted(this.#leftovers.remove(channel), ending.signal)
       await this.#workspaces.admit(channel, ending.signal)
       const ready = await this.#pool.acquire(channel, { signal: ending.signal, asker: run })
       const outcome = await run.answer(ready, this.#policy, start)
@@ -277,8 +297,8 @@ export class SealedRuntime implements AsyncDisposable {
     else logger?.warn(fields, 'a worker that waited for a turn was of no use')
   }
 
-  #keepLeftover(channel: ChannelKey, worker: Worker | undefined, problems: readonly unknown[]): void {
-    this.#hold(channel, worker)
+  #keepLeftover(channel: ChannelKey, worker: SealedTurnRun['worker'], problems: readonly unknown[]): void {
+    this.#leftovers.hold(channel, worker)
     const causes = problems.map((problem) => this.#ports.scrub(describe(problem)))
     this.#ports.logger?.error({ channel, causes }, 'a worker or its directory could not be removed')
   }
@@ -296,22 +316,6 @@ export class SealedRuntime implements AsyncDisposable {
     })
     this.#unsettled.add(done)
     return true
-  }
-
-  /** The next turn shares the writable workspace, so it waits until the last worker is dead. */
-  async #removeLeftover(channel: ChannelKey): Promise<void> {
-    const left = this.#leftovers.get(channel)
-    for (const worker of left ?? []) {
-      await worker.remove()
-      left?.delete(worker)
-    }
-    if (left?.size === 0) this.#leftovers.delete(channel)
-  }
-
-  #hold(channel: ChannelKey, worker: Worker | undefined): void {
-    if (worker === undefined) return
-    const left = this.#leftovers.get(channel) ?? new Set()
-    this.#leftovers.set(channel, left.add(worker))
   }
 
   async #begin(): Promise<void> {
@@ -346,7 +350,7 @@ export class SealedRuntime implements AsyncDisposable {
   async #end(): Promise<void> {
     this.#lifetime.abort(closed())
     clearInterval(this.#timer)
-    for (const ending of this.#slots.all()) ending.end('stopped')
+    for (const { ending } of this.#slots.all()) ending.end('stopped')
     await this.#slots.idle()
     await Promise.all(this.#unsettled)
     await this.#workspaces.idle()
@@ -354,7 +358,7 @@ export class SealedRuntime implements AsyncDisposable {
     await this.#sweeping
     try {
       await this.#pool[Symbol.asyncDispose]()
-      for (const channel of this.#leftovers.keys()) await this.#removeLeftover(channel).catch(() => {})
+      await this.#leftovers.removeAll()
       await this.#ports.driver[Symbol.asyncDispose]()
     } finally {
       // What is left is found again by its label, by whoever takes the run root next.

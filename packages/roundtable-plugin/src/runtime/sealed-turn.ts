@@ -73,6 +73,7 @@ export class SealedTurnRun implements SeatTaker {
     const { turnId, channel, speaker, text } = this.#turn
     const bound = broker.bind({ turnId, context: { channel, speaker }, signal })
     this.#bound = bound
+    this.#ending.spending = bound
     this.#progress.servedBy({ workerId, warm, ...(place.posture && { posture: place.posture }) })
     this.#progress.enter('bound')
     const turn = {

@@ -1,15 +1,17 @@
 import { type RuntimeClock, realClock } from './clock.ts'
 
 /** What ended a turn: `over` is the normal end. */
-export type TurnEndCause = 'timeout' | 'stopped' | 'over'
+export type TurnEndCause = 'timeout' | 'stopped' | 'revoked' | 'over'
 
-/** The one signal of a turn. It fires once: at the deadline, on a stop, or when the turn is over. */
+/** The one signal of a turn. It fires once: at the deadline, on a stop or a revocation, or when the turn is over. */
 export class TurnEnding {
   /** On the clock of `performance.now()`, in milliseconds. */
   readonly deadline: number
   readonly #controller = new AbortController()
   readonly #cancel: () => void
   #cause: TurnEndCause | undefined
+  /** What the turn spends through, from its binding on. */
+  spending: { revoke(): void } | undefined
 
   constructor(timeoutMs: number, clock: RuntimeClock = realClock) {
     this.deadline = clock.now() + timeoutMs
@@ -33,6 +35,13 @@ export class TurnEnding {
     this.#cancel()
     this.#controller.abort(new DOMException(`The turn ended: ${cause}`, 'AbortError'))
     return true
+  }
+
+  /** Ends the turn because its speaker may not spend any more; its calls end as that, and not as those of a turn that is over. */
+  revoke(): boolean {
+    if (this.#cause !== undefined) return false
+    this.spending?.revoke()
+    return this.end('revoked')
   }
 }
 

@@ -27,8 +27,8 @@ export interface FailureEvidence {
 
 /** A step rejected. */
 export function failureOfError(error: unknown, { step, ending, trouble }: FailureEvidence): TurnFailure {
-  if (ending.cause === 'timeout') return { category: 'timeout', cause: `deadline passed in step ${step}` }
-  if (ending.cause === 'stopped') return { category: 'stopped', cause: `stopped in step ${step}` }
+  const ended = failureOfEnding(ending, step)
+  if (ended !== undefined) return ended
   if (error instanceof WorkspaceFull) return { category: 'workspace', cause: error.message }
   const cause = `${step}: ${describe(error)}`
   if (step === 'broker') return { category: 'broker', cause }
@@ -38,8 +38,21 @@ export function failureOfError(error: unknown, { step, ending, trouble }: Failur
   return failureOfCalls(trouble, cause) ?? { category: 'worker', cause }
 }
 
+/** What ended a turn from outside says more than what then went wrong in it. */
+export function failureOfEnding({ cause }: TurnEnding, step: string): TurnFailure | undefined {
+  if (cause === 'timeout') return { category: 'timeout', cause: `deadline passed in step ${step}` }
+  if (cause === 'stopped') return { category: 'stopped', cause: `stopped in step ${step}` }
+  if (cause !== 'revoked') return undefined
+  return { category: 'credential', trouble: 'revoked', cause: `revoked in step ${step}` }
+}
+
 /** The worker says that it has no answer. Only its code is read, and only where the host's clock agrees. */
-export function failureOfOutcome(outcome: SealedOutcome, { ending, trouble }: FailureEvidence): TurnFailure {
+export function failureOfOutcome(
+  outcome: SealedOutcome,
+  { ending, trouble, step }: FailureEvidence,
+): TurnFailure {
+  const ended = failureOfEnding(ending, step)
+  if (ended !== undefined) return ended
   const cause = outcome.ok ? 'the worker gave an empty answer' : `worker code ${outcome.code ?? 'none'}`
   const late = performance.now() >= ending.deadline - limits.SOFT_DEADLINE_MS
   if (outcome.code === 'deadline' && late) return { category: 'timeout', cause }
