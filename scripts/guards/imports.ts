@@ -37,7 +37,7 @@ async function cruiseTrees(root: string, trees: string[]): Promise<ICruiseResult
     {
       exportsFields: ['exports'],
       conditionNames: ['@sandbox/source', 'import', 'node', 'default', 'types'],
-      extensions: ['.ts', '.js', '.json', '.d.ts'],
+      extensions: ['.ts', '.tsx', '.js', '.json', '.d.ts'],
     },
   )
   if (typeof output === 'string') throw new TypeError('dependency-cruiser answered with text')

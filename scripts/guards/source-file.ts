@@ -59,7 +59,7 @@ export function readSourceFile(root: string, path: string): SourceFile {
 
 /** The same for text that is at hand. */
 export function parseSource(path: string, text: string): SourceFile {
-  const parsed = parseSync(path, text, { lang: 'ts', sourceType: 'module' })
+  const parsed = parseSync(path, text, { lang: path.endsWith('.tsx') ? 'tsx' : 'ts', sourceType: 'module' })
   if (parsed.errors.length > 0) throw new TypeError(`${path} does not parse: ${parsed.errors[0]?.message}`)
   const lineOf = lineFinder(text)
   const found = walkFacts(parsed.program as unknown as Node, lineOf)

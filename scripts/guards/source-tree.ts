@@ -34,7 +34,7 @@ export function typeScriptFiles(root: string, dir: string): string[] {
     .flatMap((entry) => {
       const path = `${dir}/${entry.name}`
       if (entry.isDirectory()) return LEFT_OUT.has(entry.name) ? [] : typeScriptFiles(root, path)
-      return entry.name.endsWith('.ts') && !entry.name.endsWith('.d.ts') ? [path] : []
+      return /\.tsx?$/.test(entry.name) && !entry.name.endsWith('.d.ts') ? [path] : []
     })
     .sort()
 }

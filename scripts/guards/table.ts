@@ -9,7 +9,7 @@ export interface WorkspaceRow {
   readonly external: readonly string[]
   /** Packages that its user brings. Never imported by value. */
   readonly peers?: readonly string[]
-  /** Packages that are built into a guest's bundle: development dependencies, out of reach for host code. */
+  /** Packages that are built into a guest's or the page's bundle: development dependencies, out of reach for host code. */
   readonly bundled?: readonly string[]
   readonly published: boolean
 }
@@ -69,7 +69,8 @@ export const TABLE: readonly WorkspaceRow[] = [
     dir: 'apps/example-bot',
     name: '@sandbox/example-bot',
     own: EVERYTHING,
-    external: ['discord.js', 'hono', '@hono/node-server'],
+    external: ['discord.js', 'hono', '@hono/node-server', 'typebox'],
+    bundled: ['@preact/signals', 'preact', 'uplot'],
     published: false,
   },
   {

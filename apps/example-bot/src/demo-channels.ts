@@ -13,6 +13,7 @@ export const DEMO_CHANNELS: readonly RoomChannel[] = [
       'what do you remember?',
       'what time is it?',
       'what is your key?',
+      'take your time',
     ],
   },
   {

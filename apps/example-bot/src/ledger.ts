@@ -1,8 +1,22 @@
-import type { CallEvent, CallReason } from '@sandbox/broker'
-import type { ChannelKey, TurnEvent } from '@sandbox/roundtable-plugin'
+import type { BrokerOptions, CallEvent } from '@sandbox/broker'
+import type { TurnEvent } from '@sandbox/roundtable-plugin'
+import { postureFacts } from './posture-facts.ts'
+import { costOf, type Prices } from './prices.ts'
+import {
+  blankReceipt,
+  type CallLine,
+  callLine,
+  type KeyChoice,
+  type Payment,
+  type Receipt,
+} from './receipt.ts'
+
+export type { Receipt } from './receipt.ts'
 
 /** Most receipts kept, over all channels. */
 const KEPT_RECEIPTS = 200
+/** Most calls kept of a turn: the last ones. All are counted. */
+const KEPT_CALLS = 40
 
 /** Which rule of the key file chooses the key of a scope, as `keyFile` explains it. */
 export interface Explanation {
@@ -17,33 +31,12 @@ export type Explain = (scope: {
   readonly speaker: { readonly id: string; readonly name: string }
 }) => Explanation
 
-/** One key that paid for calls of a turn. */
-export interface Payment {
-  /** Means nothing outside this process. */
-  readonly fingerprint: string
-  /** The rule that chose it; absent when the key file had changed by the time we looked. */
-  readonly rule?: string
-  readonly calls: number
-}
-
-/** What became of one turn, and who paid. Names, sizes and reasons; never content and never a key. */
-export interface Receipt {
-  readonly turnId: string
-  readonly channel: string
-  readonly speaker: { readonly id: string; readonly name: string }
-  readonly driver: TurnEvent['driver']
-  readonly state: TurnEvent['state']
-  readonly durationMs: number
-  readonly ok?: boolean
-  readonly category?: string
-  /** What went wrong, scrubbed, for the operator. */
-  readonly cause?: string
-  readonly payments: readonly Payment[]
-  readonly modelCalls: number
-  readonly toolCalls: readonly string[]
-  /** Calls that the host turned down, by reason. */
-  readonly refusals: Readonly<Partial<Record<CallReason, number>>>
-  readonly tokens: { readonly input: number; readonly output: number }
+/** Options of a {@link Ledger}. */
+export interface LedgerOptions {
+  /** Asked for the rule of a key when no receipt of the credential named it. */
+  readonly explain: Explain
+  /** Left out: no cost is known. */
+  readonly prices?: Prices
 }
 
 /**
@@ -54,10 +47,17 @@ export class Ledger {
   readonly #latest = new Map<string, Receipt>()
   readonly #recent = new Map<string, Receipt>()
   readonly #listeners = new Set<(receipt: Receipt) => void>()
-  readonly #explain: Explain
+  /** What chose the key of a call that has not ended yet. */
+  readonly #choices = new Map<string, KeyChoice>()
+  readonly #options: LedgerOptions
 
-  constructor(options: { explain: Explain }) {
-    this.#explain = options.explain
+  constructor(options: LedgerOptions) {
+    this.#options = options
+  }
+
+  /** The currency of the price list; absent when there is none. */
+  get currency(): string | undefined {
+    return this.#options.prices?.currency
   }
 
   /** The last turn of a channel, running or over. */
@@ -79,55 +79,99 @@ export class Ledger {
   /** To be given to the plugin as `onTurn`. */
   readonly onTurn = (event: TurnEvent): void => {
     const known = this.#latest.get(event.channel)
-    const before = known?.turnId === event.turnId ? known : blank(event)
+    const before = known?.turnId === event.turnId ? known : blankReceipt(event, new Date())
+    const { workerId, warm, posture, ok, category, cause } = event
     this.#keep({
       ...before,
       state: event.state,
+      steps: [...before.steps, { state: event.state, afterMs: event.durationMs }],
       durationMs: event.durationMs,
-      ...(event.ok === undefined ? {} : { ok: event.ok }),
-      ...(event.category === undefined ? {} : { category: event.category }),
-      ...(event.cause === undefined ? {} : { cause: event.cause }),
+      ...(workerId === undefined ? {} : { workerId }),
+      ...(warm === undefined ? {} : { warm }),
+      ...(posture === undefined || before.posture ? {} : { posture: postureFacts(posture) }),
+      ...(ok === undefined ? {} : { ok }),
+      ...(category === undefined ? {} : { category }),
+      ...(cause === undefined ? {} : { cause }),
     })
+  }
+
+  /** To be given to the plugin as `onReceipt`: which key was chosen, before the provider answers. */
+  readonly onReceipt: NonNullable<BrokerOptions['onReceipt']> = (receipt, { callId }): void => {
+    const turn = this.#latest.get(receipt.channel)
+    if (turn === undefined || turn.state === 'settled' || turn.speaker.id !== receipt.speakerId) return
+    const { outcome, rule, source, fingerprint } = receipt
+    const key: KeyChoice = {
+      outcome,
+      ...(rule === null ? {} : { rule }),
+      ...(source === null ? {} : { source }),
+      ...(fingerprint === null ? {} : { fingerprint }),
+    }
+    this.#choices.set(callId, key)
+    this.#keep({ ...turn, key })
   }
 
   /** To be given to the plugin as `onCall`. Calls of no turn, or of one that is past, are left out. */
   readonly onCall = (event: CallEvent): void => {
+    const choice = this.#choices.get(event.callId)
+    this.#choices.delete(event.callId)
     const receipt = event.scope === undefined ? undefined : this.#latest.get(event.scope.channel)
-    if (receipt === undefined || receipt.turnId !== event.turnId || event.route === 'worker') return
-    const refused = event.reason !== 'ok'
+    if (receipt === undefined || receipt.turnId !== event.turnId || !isGuestCall(event)) return
+    const { reason, fingerprint, usage } = event
+    const used = { input: usage?.inputTokens ?? 0, output: usage?.outputTokens ?? 0 }
     this.#keep({
       ...receipt,
-      payments: event.fingerprint === undefined ? receipt.payments : this.#pay(receipt, event.fingerprint),
+      payments: fingerprint === undefined ? receipt.payments : this.#pay(receipt, fingerprint, choice),
+      calls: [...receipt.calls, callLine(event)].slice(-KEPT_CALLS),
       modelCalls: receipt.modelCalls + (event.route === 'model' ? 1 : 0),
       toolCalls: event.route === 'tool' ? [...receipt.toolCalls, event.name ?? 'tool'] : receipt.toolCalls,
-      refusals: refused
-        ? { ...receipt.refusals, [event.reason]: (receipt.refusals[event.reason] ?? 0) + 1 }
-        : receipt.refusals,
-      tokens: {
-        input: receipt.tokens.input + (event.usage?.inputTokens ?? 0),
-        output: receipt.tokens.output + (event.usage?.outputTokens ?? 0),
-      },
+      refusals:
+        reason === 'ok'
+          ? receipt.refusals
+          : { ...receipt.refusals, [reason]: (receipt.refusals[reason] ?? 0) + 1 },
+      tokens: { input: receipt.tokens.input + used.input, output: receipt.tokens.output + used.output },
+      cost: usage === undefined ? receipt.cost : this.#add(receipt.cost, event.model, used),
     })
   }
 
-  #pay(receipt: Receipt, fingerprint: string): readonly Payment[] {
+  #add(
+    cost: number | null,
+    model: string | undefined,
+    used: { input: number; output: number },
+  ): number | null {
+    const { prices } = this.#options
+    const more = prices === undefined ? null : costOf(prices, model, used)
+    return cost === null || more === null ? null : cost + more
+  }
+
+  #pay(receipt: Receipt, fingerprint: string, choice?: KeyChoice): readonly Payment[] {
     const known = receipt.payments.find((payment) => payment.fingerprint === fingerprint)
     if (known !== undefined) {
       return receipt.payments.map((payment) =>
         payment === known ? { ...known, calls: known.calls + 1 } : payment,
       )
     }
-    const rule = this.#ruleOf(receipt, fingerprint)
-    return [...receipt.payments, { fingerprint, calls: 1, ...(rule === undefined ? {} : { rule }) }]
+    const { rule, source } = choice?.fingerprint === fingerprint ? choice : this.#told(receipt, fingerprint)
+    return [
+      ...receipt.payments,
+      {
+        fingerprint,
+        calls: 1,
+        ...(rule === undefined ? {} : { rule }),
+        ...(source === undefined ? {} : { source }),
+      },
+    ]
   }
 
-  #ruleOf({ channel, speaker }: Receipt, fingerprint: string): string | undefined {
+  #told(
+    { channel, speaker }: Receipt,
+    fingerprint: string,
+  ): { rule?: string | undefined; source?: string | undefined } {
     try {
-      const told = this.#explain({ channel, speaker })
-      return told.fingerprint === fingerprint ? told.rule : undefined
+      const told = this.#options.explain({ channel, speaker })
+      return told.fingerprint === fingerprint ? told : {}
     } catch {
       // The key file became unusable since; the key that paid is known all the same.
-      return undefined
+      return {}
     }
   }
 
@@ -140,18 +184,6 @@ export class Ledger {
   }
 }
 
-function blank(event: TurnEvent): Receipt {
-  return {
-    turnId: event.turnId,
-    channel: event.channel satisfies ChannelKey,
-    speaker: event.speaker,
-    driver: event.driver,
-    state: event.state,
-    durationMs: event.durationMs,
-    payments: [],
-    modelCalls: 0,
-    toolCalls: [],
-    refusals: {},
-    tokens: { input: 0, output: 0 },
-  }
+function isGuestCall(event: CallEvent): event is CallEvent & { route: CallLine['route'] } {
+  return event.route !== 'worker'
 }

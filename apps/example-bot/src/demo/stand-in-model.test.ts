@@ -82,6 +82,22 @@ describe('keys', () => {
   })
 })
 
+describe('patience', () => {
+  it('asked to take its time it does, and a caller that leaves does not hold the service up', async () => {
+    await using service = await start()
+    const left = AbortSignal.timeout(300)
+    await expect(
+      fetch(service.url, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${KEY}` },
+        body: JSON.stringify(said('take your time')),
+        signal: left,
+      }),
+    ).rejects.toThrow()
+    expect(service.calls).toEqual([])
+  })
+})
+
 describe('requests', () => {
   it('only POST on its one path, and it records the others', async () => {
     await using service = await start()

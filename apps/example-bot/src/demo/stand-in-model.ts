@@ -97,6 +97,7 @@ async function answer(
   const key = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1]
   const knownKey = key !== undefined && keys.has(key)
   const told = reply(request, body, key, knownKey)
+  if (told.afterMs !== undefined) await pause(told.afterMs, undefined, { signal: gone(response), ref: false })
   response.writeHead(told.status, { 'content-type': 'application/json', ...told.headers })
   response.end(JSON.stringify(told.body))
   return {
@@ -114,6 +115,7 @@ interface Reply {
   readonly status: number
   readonly body: object
   readonly headers?: Readonly<Record<string, string>>
+  readonly afterMs?: number
 }
 
 function reply(request: IncomingMessage, body: unknown, key: string | undefined, knownKey: boolean): Reply {
@@ -130,7 +132,10 @@ function reply(request: IncomingMessage, body: unknown, key: string | undefined,
     case 'leak':
       return completion(read.model, body, { role: 'assistant', content: `You call me with ${key}.` }, 'stop')
     case 'text':
-      return completion(read.model, body, { role: 'assistant', content: told.text }, 'stop')
+      return {
+        ...completion(read.model, body, { role: 'assistant', content: told.text }, 'stop'),
+        ...(told.afterMs === undefined ? {} : { afterMs: told.afterMs }),
+      }
     case 'calls': {
       const tool_calls = told.calls.map(({ name, input }, index) => ({
         id: `call_${index + 1}`,
@@ -140,6 +145,13 @@ function reply(request: IncomingMessage, body: unknown, key: string | undefined,
       return completion(read.model, body, { role: 'assistant', content: null, tool_calls }, 'tool_calls')
     }
   }
+}
+
+/** Fires when the caller did not wait for its answer. */
+function gone(response: ServerResponse): AbortSignal {
+  const left = new AbortController()
+  response.once('close', () => left.abort())
+  return left.signal
 }
 
 let answers = 0

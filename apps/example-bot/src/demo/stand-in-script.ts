@@ -25,7 +25,7 @@ export interface ScriptCall {
 
 /** What the service answers: words, tool calls, or one of two things that no good service does. */
 export type ScriptAnswer =
-  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'text'; readonly text: string /** How long it takes. */; readonly afterMs?: number }
   | { readonly kind: 'calls'; readonly calls: readonly ScriptCall[] }
   /** Puts the caller's own key into the answer. */
   | { readonly kind: 'leak' }
@@ -45,6 +45,9 @@ const ATTACK: readonly ScriptCall[] = [
 
 const REMEMBER = /^remember\s+(?:that\s+)?(.+)/is
 const RECALL = /\bwhat (?:do|did|can) you (?:remember|know)\b/i
+const PATIENCE = /\btake your time\b/i
+/** Long enough for a person to find the button that stops a turn. */
+const PATIENT_MS = 30_000
 const TIME = /\b(?:time|clock)\b/i
 const OVERRIDE = /\bignore (?:all |your |the )*(?:previous |earlier )?(?:rules|instructions)\b/i
 const KEY = /\b(?:your|the|api|my) key\b/i
@@ -62,6 +65,7 @@ export function scriptAnswer(input: ScriptInput): ScriptAnswer {
   if (OVERRIDE.test(text)) return { kind: 'calls', calls: ATTACK }
   if (REDIRECT.test(text)) return { kind: 'redirect' }
   if (KEY.test(text)) return { kind: 'leak' }
+  if (PATIENCE.test(text)) return { kind: 'text', text: `I took my time, ${speaker}.`, afterMs: PATIENT_MS }
   if (TIME.test(text)) {
     if (tools.has('host_clock')) return { kind: 'calls', calls: [{ name: 'host_clock', input: {} }] }
     return { kind: 'text', text: `I have no clock here, ${speaker}.` }

@@ -69,3 +69,42 @@ test('old entries go', async () => {
   expect(room.entries()).toHaveLength(400)
   expect(room.entries().at(-1)?.text).toBe('499')
 })
+
+test('files of a reply are kept under names that lead nowhere, and the oldest go first', async () => {
+  const big = new Uint8Array(30 * 1024 * 1024)
+  const names = ['../../etc/pass\u0000wd', '..', 'C:\\x\\report\u202efdp.exe', 'a.bin', 'b.bin', 'c.bin']
+  for (const name of names) {
+    const data = name.endsWith('.bin') ? big : new Uint8Array([1])
+    await room.sendReply('demo:a', { chunks: ['here'], files: [{ name, data }] })
+  }
+  const files = room.entries().flatMap(({ files = [] }) => files)
+  expect(files.map(({ name }) => name)).toEqual([
+    'pass\u25a1wd',
+    'file',
+    'report\u25a1fdp.exe',
+    'a.bin',
+    'b.bin',
+    'c.bin',
+  ])
+  expect(files.map(({ id }) => room.file(id) !== undefined)).toEqual([false, false, false, false, true, true])
+  expect(room.file('../x')).toBeUndefined()
+})
+
+test('a growing answer is told while somebody types, and forgotten with the answer', async () => {
+  room.draft('demo:a', 'too early')
+  const end = room.startTyping('demo:a')
+  room.draft('demo:a', 'Hel')
+  expect(room.drafts()).toEqual([{ channel: 'demo:a', text: 'Hel' }])
+  await room.sendReply('demo:a', { chunks: ['Hello'] })
+  expect(room.drafts()).toEqual([])
+  room.draft('demo:a', 'more')
+  end()
+  expect(room.drafts()).toEqual([])
+  expect(events.filter(({ type }) => type === 'draft')).toHaveLength(2)
+})
+
+test('a history of long texts is no longer than a view can take at once', async () => {
+  for (let n = 0; n < 300; n += 1) await room.sendReply('demo:a', { chunks: ['x'.repeat(32_000)] })
+  expect(room.entries().reduce((sum, { text }) => sum + text.length, 0)).toBeLessThanOrEqual(1_000_000)
+  expect(room.entries().length).toBeGreaterThan(20)
+})

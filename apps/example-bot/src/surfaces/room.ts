@@ -2,9 +2,12 @@ import { randomUUID } from 'node:crypto'
 import { limits } from '@sandbox/protocol'
 import type { ChannelKey, ChatSurface, InboundMessage, OutboundReply } from '@sandbox/roundtable-plugin'
 import { BotError } from '../errors.ts'
+import { ReplyFiles, type RoomFile } from './reply-files.ts'
 
 /** Most entries kept, over all channels. */
 const KEPT_ENTRIES = 400
+/** Most characters kept of what was said, so that a fresh view can be told all of it at once. */
+const KEPT_CHARS = 1_000_000
 /** Most messages of a channel that may wait for their turn. */
 const WAITING_MESSAGES = 20
 
@@ -38,12 +41,22 @@ export interface RoomEntry {
   readonly at: string
   /** Of a reply: the turn that it ends. */
   readonly turnId?: string
+  /** Of a reply: what came with it. */
+  readonly files?: readonly RoomFile[]
+}
+
+/** An answer as it grows: the worker's words, like the answer itself. */
+export interface RoomDraft {
+  readonly channel: ChannelKey
+  /** All of it that is known by now. */
+  readonly text: string
 }
 
 /** What a view of the room is told. */
 export type RoomEvent =
   | { readonly type: 'entry'; readonly entry: RoomEntry }
   | { readonly type: 'typing'; readonly channel: ChannelKey; readonly on: boolean }
+  | { readonly type: 'draft'; readonly draft: RoomDraft }
 
 /** Options of a {@link Room}. */
 export interface RoomOptions {
@@ -60,9 +73,13 @@ export interface RoomOptions {
  */
 export class Room implements ChatSurface {
   readonly surface: string
+  readonly supportsFiles = true
   readonly channels: readonly RoomChannel[]
   readonly #turnOf: (channel: string) => string | undefined
   readonly #entries: RoomEntry[] = []
+  readonly #files = new ReplyFiles()
+  readonly #drafts = new Map<ChannelKey, RoomDraft>()
+  #chars = 0
   readonly #typing = new Map<ChannelKey, number>()
   readonly #waiting = new Map<ChannelKey, number>()
   readonly #listeners = new Set<(event: RoomEvent) => void>()
@@ -88,13 +105,24 @@ export class Room implements ChatSurface {
   /** The host's side: a reply is one entry, its chunks put together again. */
   async sendReply(channel: ChannelKey, reply: OutboundReply): Promise<void> {
     const turnId = this.#turnOf(channel)
+    const files = (reply.files ?? []).map((file) => this.#files.add(file))
+    this.#drafts.delete(channel)
     this.#add({
       channel,
       kind: 'reply',
       author: 'Bot',
       text: reply.chunks.join('\n\n'),
       ...(turnId === undefined ? {} : { turnId }),
+      ...(files.length === 0 ? {} : { files }),
     })
+  }
+
+  /** The host's side, where a runtime tells an answer as it grows: shown while somebody types there, then forgotten. */
+  draft(channel: ChannelKey, text: string): void {
+    if (!this.#typing.has(channel)) return
+    const draft = { channel, text }
+    this.#drafts.set(channel, draft)
+    this.#tell({ type: 'draft', draft })
   }
 
   /** The host's side: shows that an answer is being written, until the returned function is called. */
@@ -116,6 +144,16 @@ export class Room implements ChatSurface {
   /** The channels in which an answer is being written. */
   typing(): readonly ChannelKey[] {
     return [...this.#typing.keys()]
+  }
+
+  /** The answers that are growing. */
+  drafts(): readonly RoomDraft[] {
+    return [...this.#drafts.values()]
+  }
+
+  /** A file of a reply, as long as it is kept. */
+  file(id: string): ReturnType<ReplyFiles['find']> {
+    return this.#files.find(id)
   }
 
   /** How many views listen. */
@@ -183,7 +221,10 @@ export class Room implements ChatSurface {
     this.#lastId += 1
     const added = { id: this.#lastId, at: new Date().toISOString(), ...entry }
     this.#entries.push(added)
-    if (this.#entries.length > KEPT_ENTRIES) this.#entries.shift()
+    this.#chars += added.text.length
+    while (this.#entries.length > KEPT_ENTRIES || (this.#chars > KEPT_CHARS && this.#entries.length > 1)) {
+      this.#chars -= this.#entries.shift()?.text.length ?? 0
+    }
     this.#tell({ type: 'entry', entry: added })
     return added
   }
@@ -192,6 +233,7 @@ export class Room implements ChatSurface {
     const before = this.#typing.get(channel) ?? 0
     if (before + step > 0) this.#typing.set(channel, before + step)
     else this.#typing.delete(channel)
+    if (before + step === 0) this.#drafts.delete(channel)
     if (before === 0 || before + step === 0) this.#tell({ type: 'typing', channel, on: before === 0 })
   }
 

@@ -34,22 +34,24 @@ export const pageHeaders: MiddlewareHandler = async (context, next) => {
 }
 
 /**
- * Refuses a request that names another host than this machine: a foreign site that lets its own name point to
- * 127.0.0.1 (DNS rebinding). The port is free, so that an SSH forward works.
+ * Refuses a request that names another host than this machine or one of `names`: a foreign site that lets its own
+ * name point here (DNS rebinding). The port is free, so that an SSH forward works.
  */
-export const loopbackHost: MiddlewareHandler = async (context, next) => {
-  const host = context.req.header('host') ?? ''
-  if (!LOOPBACK_NAMES.has(host.toLowerCase().replace(/:\d{1,5}$/, ''))) {
-    return context.json(refusal('host_refused', 'This page answers to 127.0.0.1 and localhost only.'), 403)
+export function knownHost(names: readonly string[] = []): MiddlewareHandler {
+  const known = new Set([...LOOPBACK_NAMES, ...names.map((name) => name.toLowerCase())])
+  return async (context, next) => {
+    const host = context.req.header('host') ?? ''
+    if (known.has(host.toLowerCase().replace(/:\d{1,5}$/, ''))) return next()
+    return context.json(refusal('host_refused', 'This page does not answer to this host name.'), 403)
   }
-  return next()
 }
 
-/** Refuses what another site's page sends. Programs that name no origin are left to the token. */
+/** Refuses what another site's page sends, behind a proxy with TLS or not. Programs that name no origin are left to the token. */
 export const sameOrigin: MiddlewareHandler = async (context, next) => {
   const origin = context.req.header('origin')
   const site = context.req.header('sec-fetch-site')
-  const foreign = origin !== undefined && origin !== `http://${context.req.header('host') ?? ''}`
+  const host = context.req.header('host') ?? ''
+  const foreign = origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`
   if (foreign || (site !== undefined && site !== 'same-origin')) {
     return context.json(refusal('origin_refused', 'Another site may not talk to this page.'), 403)
   }

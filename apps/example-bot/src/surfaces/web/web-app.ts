@@ -2,40 +2,32 @@ import { CredentialError } from '@sandbox/credential-scope'
 import { Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import { BotError } from '../../errors.ts'
-import type { Explain, Ledger } from '../../ledger.ts'
+import type { Explain } from '../../ledger.ts'
 import type { Room } from '../room.ts'
-import { eventFeed } from './event-feed.ts'
 import { pageFiles } from './page-files.ts'
-import { loopbackHost, pageHeaders, refusal, sameOrigin, tokenGuard } from './request-guard.ts'
+import { knownHost, pageHeaders, refusal, sameOrigin, tokenGuard } from './request-guard.ts'
+import { channelsOn, type FeedOptions, roomFeed } from './room-feed.ts'
 
 /** A message has at most 32,000 UTF-16 code units, as JSON at most six bytes each. */
 const BODY_BYTES = 256 * 1024
 
-/** Where the workers run, as the page shows it. */
-export interface DriverState {
-  readonly kind: 'docker' | 'process'
-  /** `none` is shown as a loud banner. */
-  readonly isolation: 'container' | 'none'
-}
-
 /** What the page is a view of. */
-export interface WebAppOptions {
-  readonly room: Room
-  readonly ledger: Ledger
+export interface WebAppOptions extends FeedOptions {
   readonly explain: Explain
-  readonly driver: DriverState
   /** Ends the turn that runs in a channel; false when none does. */
   readonly stop: (channel: string) => boolean
-  /** Of this start; carried by every request to `/api/`. */
+  /** Of this start, or kept by the operator; carried by every request to `/api/`. */
   readonly token: string
+  /** Names that the page answers to besides those of this machine, without port. */
+  readonly hostNames?: readonly string[]
 }
 
 /**
- * The page and its four routes. Everything is checked in one order: host name, origin, token, size, content.
+ * The page and its routes. Everything is checked in one order: host name, origin, token, size, content.
  */
 export function webApp(options: WebAppOptions): Hono {
   const app = new Hono()
-  app.use(pageHeaders, loopbackHost)
+  app.use(pageHeaders, knownHost(options.hostNames))
   app.use('/api/*', sameOrigin, tokenGuard(options.token))
   app.use(
     '/api/*',
@@ -47,7 +39,7 @@ export function webApp(options: WebAppOptions): Hono {
   for (const file of pageFiles()) {
     app.get(file.path, (context) => context.body(file.body, 200, { 'content-type': file.type }))
   }
-  app.get('/api/events', () => feed(options))
+  app.get('/api/events', () => roomFeed(options))
   app.get('/api/key', (context) => {
     const { channel = '', speaker = '' } = context.req.query()
     return context.json(keyOf(options, channel, speaker))
@@ -64,6 +56,21 @@ export function webApp(options: WebAppOptions): Hono {
     const channel = typeof body?.channel === 'string' ? body.channel : ''
     return context.json({ stopped: known(options.room, channel) && options.stop(channel) })
   })
+  app.post('/api/sandbox', async (context) => {
+    const { channel, on } = (await json(context.req.raw)) ?? {}
+    if (typeof channel !== 'string' || typeof on !== 'boolean') {
+      return context.json(refusal('body_invalid', 'channel is a string, on is true or false.'), 400)
+    }
+    return context.json(await turn(options, channel, on))
+  })
+  app.get('/api/files/:id', (context) => {
+    const file = options.room.file(context.req.param('id'))
+    if (file === undefined) return context.json(refusal('not_found', 'This file is not kept any more.'), 404)
+    return context.body(new Uint8Array(file.data), 200, {
+      'content-type': 'application/octet-stream',
+      'content-disposition': `attachment; filename*=UTF-8''${encodeURIComponent(file.name.toWellFormed())}`,
+    })
+  })
   app.notFound((context) => context.json(refusal('not_found', 'There is nothing here.'), 404))
   app.onError((error, context) =>
     BotError.isInstance(error) && error.code === 'message'
@@ -71,25 +78,6 @@ export function webApp(options: WebAppOptions): Hono {
       : context.json(refusal('internal', 'The page failed.'), 500),
   )
   return app
-}
-
-function feed({ room, ledger, driver }: WebAppOptions): Response {
-  return eventFeed((send) => {
-    send('snapshot', {
-      driver,
-      channels: room.channels,
-      entries: room.entries(),
-      typing: room.typing(),
-      receipts: ledger.recent(),
-    })
-    const ends = [
-      room.subscribe((event) => send(event.type, event)),
-      ledger.onChange((receipt) => send('turn', { receipt })),
-    ]
-    return () => {
-      for (const end of ends) end()
-    }
-  })
 }
 
 function keyOf({ room, explain }: WebAppOptions, channel: string, speakerId: string): object {
@@ -104,6 +92,12 @@ function keyOf({ room, explain }: WebAppOptions, channel: string, speakerId: str
     if (!CredentialError.isInstance(error)) throw error
     return { rule: null, source: null, fingerprint: null, problem: error.message }
   }
+}
+
+async function turn({ room, sandbox }: WebAppOptions, channel: string, on: boolean): Promise<object> {
+  const key = room.channels.find((one) => one.key === channel)?.key
+  if (key === undefined || sandbox === undefined) throw new BotError('message', 'There is no such channel.')
+  return { told: await sandbox.set(key, on), on: channelsOn({ room, sandbox }) }
 }
 
 function known(room: Room, channel: string): boolean {

@@ -1,4 +1,5 @@
 import { type IncomingMessage, request } from 'node:http'
+import type { ChannelKey } from '@sandbox/roundtable-plugin'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Ledger } from '../../ledger.ts'
 import { Room } from '../room.ts'
@@ -19,6 +20,7 @@ let page: WebPage
 let room: Room
 let ledger: Ledger
 let stopped: string[]
+let on: Set<ChannelKey>
 
 const explain = ({ channel }: { channel: string }) =>
   channel === 'demo:a'
@@ -27,6 +29,7 @@ const explain = ({ channel }: { channel: string }) =>
 
 beforeEach(async () => {
   stopped = []
+  on = new Set(['demo:a'])
   ledger = new Ledger({ explain })
   room = new Room({ prefix: 'demo', channels: CHANNELS, turnOf: (channel) => ledger.latest(channel)?.turnId })
   await room.start(async (message) => {
@@ -63,6 +66,15 @@ beforeEach(async () => {
     explain,
     driver: { kind: 'process', isolation: 'none' },
     stop: (channel) => stopped.push(channel) > 0,
+    sandbox: {
+      isOn: (channel) => on.has(channel),
+      set: async (channel, wanted) => {
+        if (wanted) on.add(channel)
+        else on.delete(channel)
+        return 'done'
+      },
+    },
+    beatMs: 20,
     port: 0,
   })
 })
@@ -133,7 +145,7 @@ async function events(
 }
 
 describe('what the page serves', () => {
-  test.each(['/', '/page.css', '/page.js', '/view.js', '/feed.js', '/icon.svg'])(
+  test.each(['/', '/page.css', '/page.js', '/icon.svg'])(
     '%s carries a policy without inline scripts and styles',
     async (path) => {
       const answer = await call(path)
@@ -153,7 +165,6 @@ describe('what the page serves', () => {
     const { text } = await call('/')
     expect(text).not.toContain(page.token)
     expect(text).not.toMatch(/<script(?![^>]*\bsrc=)|<style|\sstyle=|\son[a-z]+=/)
-    expect(text).toContain('This is no sandbox.')
   })
 
   test('refusals carry the policy too', async () => {
@@ -246,7 +257,7 @@ describe('messages', () => {
     expect(last).toMatchObject({
       ok: true,
       turnId: (entries[1] as { turnId: string }).turnId,
-      payments: [{ fingerprint: 'aabbccdd', rule: 'channel demo:a', calls: 1 }],
+      payments: [{ fingerprint: 'aabbccdd', rule: 'channel demo:a', source: 'file:./a.key', calls: 1 }],
       modelCalls: 1,
       tokens: { input: 2, output: 3 },
     })
@@ -299,6 +310,54 @@ describe('messages', () => {
     expect(stopped).toEqual(['demo:b'])
   })
 
+  test('the sandbox of a channel is turned off and on, for known channels only', async () => {
+    const turn = async (body: object) => {
+      const { status, text } = await post('/api/sandbox', body)
+      return [status, JSON.parse(text)]
+    }
+    expect(await turn({ channel: 'demo:a', on: false })).toEqual([200, { told: 'done', on: [] }])
+    expect(await turn({ channel: 'demo:b', on: true })).toEqual([200, { told: 'done', on: ['demo:b'] }])
+    expect((await turn({ channel: 'demo:z', on: true }))[0]).toBe(422)
+    expect((await turn({ channel: 'demo:b', on: 'yes' }))[0]).toBe(400)
+    expect((await post('/api/sandbox', { channel: 'demo:b', on: false }, {})).status).toBe(403)
+    expect([...on]).toEqual(['demo:b'])
+  })
+
+  test('a beat tells what was turned on elsewhere', async () => {
+    const seen = await events(
+      (type, data) => type === 'beat' && (data.on as string[]).includes('demo:b'),
+      () => on.add('demo:b'),
+    )
+    expect(seen.at(-1)?.data).toEqual({ on: ['demo:a', 'demo:b'] })
+  })
+
+  test('a growing answer is told as it is after a pause, not piece by piece', async () => {
+    const text = 'x'.repeat(500)
+    const seen = await events(
+      (type) => type === 'draft',
+      () => {
+        room.startTyping('demo:a')
+        for (let n = 1; n <= text.length; n += 1) room.draft('demo:a', text.slice(0, n))
+      },
+    )
+    expect(seen.at(-1)?.data).toEqual({ draft: { channel: 'demo:a', text } })
+  })
+
+  test('a file of a reply is saved, never shown, and only with the token', async () => {
+    const data = new TextEncoder().encode('<script>alert(1)</script>')
+    await room.sendReply('demo:a', { chunks: ['here'], files: [{ name: 'a"\r\nx: y;ü.html', data }] })
+    const id = room.entries()[0]?.files?.[0]?.id
+    expect((await call(`/api/files/${id}`)).status).toBe(403)
+    const answer = await call(`/api/files/${id}`, { headers: token() })
+    expect(answer.text).toBe('<script>alert(1)</script>')
+    expect(answer.headers['content-type']).toBe('application/octet-stream')
+    expect(answer.headers['content-disposition']).toMatch(
+      /^attachment; filename\*=UTF-8''a%22[\w%.-]+%C3%BC\.html$/,
+    )
+    expect(answer.headers['x-content-type-options']).toBe('nosniff')
+    expect((await call('/api/files/none', { headers: token() })).status).toBe(404)
+  })
+
   test('explains who pays, and says so when nobody does', async () => {
     const ask = async (channel: string) =>
       JSON.parse((await call(`/api/key?channel=${channel}&speaker=u-1`, { headers: token() })).text)
@@ -323,6 +382,36 @@ describe('lifetime', () => {
     await expect(openWebPage({ ...options, port: page.port })).rejects.toThrow(
       `Port ${page.port} of 127.0.0.1 is taken: choose another with --port`,
     )
+  })
+
+  test('another address and name than those of this machine, when told so', async () => {
+    const options = {
+      room,
+      ledger,
+      explain,
+      driver: { kind: 'docker', isolation: 'container' },
+      stop: () => false,
+      port: 0,
+    } as const
+    const other = await openWebPage({ ...options, listenOn: '127.0.0.2', hostNames: ['bot.example'] })
+    try {
+      expect(other.address).toMatch(/^http:\/\/bot\.example:\d+\/#/)
+      const status = (host: string, headers = {}) =>
+        new Promise<number>((done) =>
+          request(
+            { host: '127.0.0.2', port: other.port, path: '/', headers: { host, ...headers } },
+            (incoming) => {
+              incoming.resume()
+              done(incoming.statusCode ?? 0)
+            },
+          ).end(),
+        )
+      expect(await status('bot.example')).toBe(200)
+      expect(await status('evil.example')).toBe(403)
+    } finally {
+      await other.close()
+    }
+    await expect(openWebPage({ ...options, token: 'short' })).rejects.toThrow('it needs 32')
   })
 
   test('closing ends open event streams', async () => {
