@@ -59,6 +59,7 @@ start_podman() {
   if answers podman; then echo "$dir/podman.sock"; return; fi
   command -v podman >/dev/null || { echo 'engine: podman is missing: apt-get install -y --no-install-recommends podman runc catatonit' >&2; exit 1; }
   mkdir -p "$dir"
+  cd "$dir" # its monitor writes a file named "oom" where it stands
   setsid podman --root "$dir/libpod" --runroot "$dir/libpod-run" --runtime runc --cgroup-manager cgroupfs --events-backend file \
     system service --time=0 "unix://$dir/podman.sock" >"$dir/podman.log" 2>&1 </dev/null &
   echo $! >"$dir/podman.pid"
