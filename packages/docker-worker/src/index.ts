@@ -5,6 +5,8 @@ export { createDockerDriver } from './host/docker-driver.ts'
 export type { Driver, Worker, WorkerExit, WorkerSpec } from './host/driver.ts'
 export { buildImage } from './host/image/build-image.ts'
 export { createProcessDriver } from './host/process-driver.ts'
+export { removeWorkspace } from './host/remove-tree.ts'
+export { forgetSpeaker } from './host/speaker-memory.ts'
 export type {
   ReadyWorker,
   WarmLimits,

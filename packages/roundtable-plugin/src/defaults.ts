@@ -94,6 +94,25 @@ export class SandboxRuntime implements AsyncDisposable {
     this.#runtime.startFresh(channel)
   }
 
+  /**
+   * Ends the channel's turn, removes its workers, and erases everything that is kept of it: history, memory, files. A
+   * turn meanwhile waits and starts anew. Rejects when something could not be removed; it may be tried again, also after
+   * a crash in the middle.
+   * @throws SandboxPluginError `input_invalid`, `closed`
+   */
+  deleteConversation(channel: ChannelKey): Promise<void> {
+    return this.#runtime.deleteConversation(channel)
+  }
+
+  /**
+   * Forgets the facts that a speaker asked to remember, in one channel or in all of them, between turns. Notes of the
+   * channel and its history stay: those go with {@link deleteConversation}. Returns in how many channels there were some.
+   * @throws SandboxPluginError `input_invalid`, `closed`
+   */
+  forgetSpeaker(speakerId: string, channel?: ChannelKey): Promise<number> {
+    return this.#runtime.forgetSpeaker(speakerId, channel)
+  }
+
   /** Ends the channel's running turn, and removes the waiting worker. True when there was a turn without an answer yet. */
   stop(channel: ChannelKey): boolean {
     return this.#runtime.stop(channel)

@@ -52,7 +52,7 @@ export { PI_SANDBOX, type PiSandboxOptions, type PiSandboxService, piSandbox } f
 export { SANDBOX, type SandboxService, sandbox } from './plugin.ts'
 export type { PiFailureCategory, PiTurnFailed } from './runtime/pi-failure.ts'
 export type { PiProfile } from './runtime/pi-policy.ts'
-export type { EffortJudge, MemoryBlock } from './runtime/pi-ports.ts'
+export type { EffortJudge, ForgetMemory, MemoryBlock } from './runtime/pi-ports.ts'
 export type { PiProgressUpdate } from './runtime/pi-progress.ts'
 export type { PiStatus, PiTurnReply } from './runtime/pi-runtime.ts'
 export type { PiAnswer, PiReplyFileData } from './runtime/pi-turn.ts'

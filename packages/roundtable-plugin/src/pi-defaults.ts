@@ -85,6 +85,25 @@ export class PiSandboxRuntime implements AsyncDisposable {
     return this.#runtime.startFresh(channel)
   }
 
+  /**
+   * Ends the channel's turn, removes its worker, and erases everything that is kept of it: conversations, files, and what
+   * `forgetMemory` takes away. A turn meanwhile waits and starts anew. Rejects when something could not be removed; it
+   * may be tried again, also after a crash in the middle.
+   * @throws SandboxPluginError `input_invalid`, `channel_alias`, `cleanup_failed`, `hook_failed`, `closed`
+   */
+  deleteConversation(channel: ChannelKey): Promise<void> {
+    return this.#runtime.deleteConversation(channel)
+  }
+
+  /**
+   * Takes away what the host remembers of a speaker, in one channel or everywhere, through `forgetMemory`. Conversations
+   * stay: those go with {@link deleteConversation}.
+   * @throws SandboxPluginError `input_invalid`, `hook_failed`, `closed`
+   */
+  forgetSpeaker(speakerId: string, channel?: ChannelKey): Promise<void> {
+    return this.#runtime.forgetSpeaker(speakerId, channel)
+  }
+
   /** What the channel's worker is doing. Answers at once. */
   status(channel: ChannelKey): PiStatus {
     return this.#runtime.status(channel)
@@ -152,7 +171,7 @@ function piPorts(
   options: PiSandboxRuntimeOptions,
   { layout, driver, brokers }: { layout: PiLayout; driver: Driver; brokers: PiBrokers },
 ): PiRuntimePorts {
-  const { judge, memory, onTurn, logger } = options
+  const { judge, memory, forgetMemory, onTurn, logger } = options
   return {
     layout,
     driver,
@@ -161,6 +180,7 @@ function piPorts(
     scrub: redact,
     ...(judge && { judge }),
     ...(memory && { memory }),
+    ...(forgetMemory && { forgetMemory }),
     ...(onTurn && { onTurn }),
     ...(logger && { logger: guardedLogger(logger) }),
   }

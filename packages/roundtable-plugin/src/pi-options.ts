@@ -3,7 +3,7 @@ import type { PiSandboxBrokerOptions } from '@sandbox/pi-broker'
 import type { HostLogger } from './host-contract.ts'
 import type { DriverInstall } from './options.ts'
 import type { PiPolicyOptions } from './runtime/pi-policy.ts'
-import type { EffortJudge, MemoryBlock } from './runtime/pi-ports.ts'
+import type { EffortJudge, ForgetMemory, MemoryBlock } from './runtime/pi-ports.ts'
 import type { TurnEvent } from './runtime/turn-state.ts'
 
 /**
@@ -42,6 +42,8 @@ export interface PiSandboxRuntimeOptions
   readonly judge?: EffortJudge
   /** What is remembered about a speaker. It stands in the system prompt of this turn alone. */
   readonly memory?: MemoryBlock
+  /** Takes away what `memory` gives, when a speaker is to be forgotten or a conversation is erased. */
+  readonly forgetMemory?: ForgetMemory
   /** The worker's user. Default: the host's own. A host that is root must name both. */
   readonly uid?: number
   readonly gid?: number

@@ -149,3 +149,13 @@ test.each<[string, object]>([
 ])('RL-01 the option %s is refused in setup', async (name, plugin) => {
   await expect(bot({ plugin })).rejects.toThrow(new RegExp(name))
 })
+
+test('[erase:nothing-left] deleting the conversation through the host erases it, and the next message has a new worker', async () => {
+  await using it = await bot({ script: ({ text }) => ({ ok: true, text, files: [] }) })
+  await it.host.start()
+  await it.host.conversations.handle(message({ text: 'old' }))
+  expect(await it.host.conversations.deleteConversation('fake:1')).toBe('deleted')
+  await it.host.conversations.handle(message({ text: 'new' }))
+  expect(it.sent.map(([, { chunks }]) => chunks[0])).toEqual(['old', 'new'])
+  expect(it.driver.guests.map(({ turns }) => turns.length)).toEqual([1, 1])
+})

@@ -265,3 +265,24 @@ test('a start that fails stops the host, with the reason', async () => {
   await expect(own.host.start()).rejects.toThrow(/no-such-engine\.sock/)
   expect(existsSync(own.roots.stateFile)).toBe(true)
 })
+
+test('[erase:nothing-left] deleting the conversation through the host erases it, and says busy while a turn runs', async () => {
+  const asked = Promise.withResolvers<void>()
+  const answer = Promise.withResolvers<object>()
+  await using own = await bot({
+    script: ({ body }) => {
+      if (!body.includes('wait')) return chatText('fresh')
+      asked.resolve()
+      return answer.promise
+    },
+  })
+  const turn = own.host.conversations.handle(message({ text: 'wait' }))
+  await asked.promise
+  expect(await own.host.conversations.deleteConversation('fake:1')).toBe('busy')
+  answer.resolve(chatText('late'))
+  await turn
+  expect(await own.host.conversations.deleteConversation('fake:1')).toBe('deleted')
+  await own.host.conversations.handle(message({ text: 'hello' }))
+  expect(own.upstream.seen.at(-1)?.body).not.toContain('wait')
+  expect(own.sent.map(([, { chunks }]) => chunks[0])).toEqual(['late', 'fresh'])
+})

@@ -14,7 +14,7 @@ import {
 import { DriverError } from '../errors.ts'
 import type { WorkerUser } from '../options.ts'
 import { type Deferred, deferred } from './deferred.ts'
-import { removeTree } from './remove-tree.ts'
+import { removeTree } from '../host/remove-tree.ts'
 
 /** Directories and a listener for one worker that only says hello. */
 export interface HelloListener extends AsyncDisposable {

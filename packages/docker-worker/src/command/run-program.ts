@@ -21,7 +21,7 @@ import {
 import type { CommandValues } from './arguments.ts'
 import { deferred } from './deferred.ts'
 import type { CommandPorts } from './ports.ts'
-import { removeTree } from './remove-tree.ts'
+import { removeTree } from '../host/remove-tree.ts'
 import { namedUser } from './user.ts'
 
 /** What {@link runProgram} needs. */

@@ -230,6 +230,15 @@ test('a spare that is not wanted any more goes, also while it starts, and none f
   expect(own.problems).toEqual([])
 })
 
+test('cool waits also for a spare that is leaving already', async () => {
+  await using own = warmBench()
+  own.pool.warm('a')
+  await waiting(own, 'a')
+  void own.pool.cool('a')
+  await own.pool.cool('a')
+  expect([own.places.size, own.alive.now]).toEqual([0, 0])
+})
+
 test('a turn that is called off while it waits leaves the spare to the next', async () => {
   await using own = warmBench()
   const stop = new AbortController()

@@ -32,7 +32,10 @@ export interface WarmPool<Place extends WorkerPlace, Asker = never> extends Asyn
   warm(channel: string): void
   /** The channels that have a waiting worker. */
   waiting(): readonly string[]
-  /** Removes the channel's spare and starts no other before the next `warm` or hand-over. Never rejects. */
+  /**
+   * Removes the channel's spare and starts no other before the next `warm` or hand-over. Resolves when it is gone, and one
+   * before it too. Never rejects.
+   */
   cool(channel: string): Promise<void>
   /** Removes every spare. Workers that were handed over are their holders'. Idempotent. */
   [Symbol.asyncDispose](): Promise<void>
@@ -51,8 +54,8 @@ class Pool<Place extends WorkerPlace, Asker> implements WarmPool<Place, Asker> {
   readonly #gate: StartGate
   readonly #lock = new ChannelLock()
   readonly #spares = new Map<string, Spare<Place>>()
-  /** Removals under way: what they remove still counts. */
-  readonly #leaving = new Set<Promise<void>>()
+  /** Removals under way, with their channels: what they remove still counts. */
+  readonly #leaving = new Map<Promise<void>, string>()
   /** When each channel had a turn last. */
   readonly #used = new Map<string, number>()
   readonly #failures = new Map<string, number>()
@@ -100,14 +103,16 @@ class Pool<Place extends WorkerPlace, Asker> implements WarmPool<Place, Asker> {
     this.#forget(channel)
     this.#failures.delete(channel)
     const spare = this.#spares.get(channel)
-    if (spare) await this.#discard(spare)
+    if (spare) void this.#discard(spare)
+    // One that left a moment ago may still be there.
+    await Promise.all([...this.#leaving].filter(([, of]) => of === channel).map(([gone]) => gone))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true
     for (const channel of [...this.#later.keys()]) this.#forget(channel)
     for (const spare of [...this.#spares.values()]) void this.#discard(spare)
-    await Promise.all(this.#leaving)
+    await Promise.all(this.#leaving.keys())
   }
 
   /** The channel's spare, when it is fit. A spare that a turn is called off from stays a spare. */
@@ -189,7 +194,7 @@ class Pool<Place extends WorkerPlace, Asker> implements WarmPool<Place, Asker> {
     let leave = () => {}
     try {
       while (this.#spares.size + this.#leaving.size > this.#numbers.workers && this.#leaving.size > 0) {
-        await untilAborted(Promise.race(this.#leaving), signal)
+        await untilAborted(Promise.race(this.#leaving.keys()), signal)
       }
       const ticket = spare.queued((urgent) => this.#gate.enter(channel, { urgent, signal }))
       leave = ticket.leave
@@ -236,7 +241,7 @@ class Pool<Place extends WorkerPlace, Asker> implements WarmPool<Place, Asker> {
       const ready = await spare.started
       await ready?.place.dispose(ready.worker)
     }).finally(() => this.#leaving.delete(gone))
-    this.#leaving.add(gone)
+    this.#leaving.set(gone, spare.channel)
     return gone
   }
 

@@ -28,6 +28,7 @@ function claimWith(run: Run, options: Partial<PiClaimParts> & { files?: boolean;
         return run(request)
       },
       startFresh: async (channel) => void fresh.push(channel),
+      deleteConversation: async () => {},
     },
     surfaces: {
       of: () => ({ supportsFiles: files }),

@@ -20,7 +20,7 @@ import { turnText } from './turn-text.ts'
 /** What the claim needs. */
 export interface PiClaimParts {
   readonly channels: { has(channel: ChannelKey): boolean }
-  readonly runtime: Pick<PiSandboxRuntime, 'runTurn' | 'startFresh'>
+  readonly runtime: Pick<PiSandboxRuntime, 'runTurn' | 'startFresh' | 'deleteConversation'>
   readonly surfaces: Pick<HostSurfaces, 'of' | 'sendReply' | 'startTyping' | 'showStop'>
   /** Hears why a message was not answered, or an answer not delivered. Must not throw. */
   readonly logger: HostLogger
@@ -65,6 +65,7 @@ export function piClaim(parts: PiClaimParts): ChannelClaim {
       turn.abort()
       return true
     },
+    deleteConversation: (channel) => runtime.deleteConversation(channel),
   }
 }
 

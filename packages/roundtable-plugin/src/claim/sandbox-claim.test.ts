@@ -25,6 +25,7 @@ function claimWith(
       runTurn: run,
       startFresh: (channel) => void fresh.push(channel),
       stop: (channel) => channel === 'fake:1',
+      deleteConversation: async () => {},
     },
     surfaces: {
       async sendReply(_channel, reply) {

@@ -17,7 +17,7 @@ import { turnText } from './turn-text.ts'
 /** What the claim needs. */
 export interface SandboxClaimParts {
   readonly channels: { has(channel: ChannelKey): boolean }
-  readonly runtime: Pick<SealedRuntime, 'runTurn' | 'startFresh' | 'stop'>
+  readonly runtime: Pick<SealedRuntime, 'runTurn' | 'startFresh' | 'stop' | 'deleteConversation'>
   readonly surfaces: Pick<HostSurfaces, 'sendReply' | 'startTyping'>
   /** Hears why a message was not answered, or an answer not delivered. Must not throw. */
   readonly logger: HostLogger
@@ -49,6 +49,7 @@ export function sandboxClaim(parts: SandboxClaimParts): ChannelClaim {
       return 'sandbox'
     },
     stop: (channel) => runtime.stop(channel),
+    deleteConversation: (channel) => runtime.deleteConversation(channel),
   }
 }
 

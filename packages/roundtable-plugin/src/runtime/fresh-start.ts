@@ -20,6 +20,11 @@ export class FreshStarts {
     this.#asked.set(channel, this.#last)
   }
 
+  /** There is nothing to start over from. */
+  forget(channel: ChannelKey): void {
+    this.#asked.delete(channel)
+  }
+
   /** What a turn that begins now has to do. Changes nothing. */
   begin(channel: ChannelKey): FreshStart {
     const generation = this.#asked.get(channel)

@@ -101,3 +101,13 @@ function codeOf(error: unknown): unknown {
 function detailOf(error: unknown): { detail?: string } {
   return error instanceof PostureRefused ? { detail: error.differences.join(' ') } : {}
 }
+
+/** Something of a worker could not be removed. */
+export function cleanupFailed(problems: readonly unknown[]): SandboxPluginError {
+  const cause = new AggregateError(problems, 'cleaning up failed')
+  return new SandboxPluginError(
+    'cleanup_failed',
+    'A worker, its socket or its directory could not be removed. Look at the engine; the channel waits until the worker is gone.',
+    { cause },
+  )
+}

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { limits, SOCKET_NAME } from '@sandbox/protocol'
 import { SandboxPluginError } from '../errors.ts'
 import type { ChannelKey } from '../host-contract.ts'
+import { ErasedDirectories } from './erased-directories.ts'
 import type { HeldDirectory } from './held-directory.ts'
 import { lockForThisHost } from './host-lock.ts'
 import { readInstallId } from './install-id.ts'
@@ -50,7 +51,9 @@ export interface PiLayout {
   putAttachment(channel: ChannelKey, file: NewAttachment): Promise<void>
   /** Moves the conversations aside; returns their names. The next worker starts without history. */
   archive(channel: ChannelKey, now?: Date): Promise<readonly string[]>
-  /** Removes run directories that no worker uses, of dead hosts and of this one. */
+  /** Removes everything of the channel, whose worker must be gone. May be tried again, also after a crash in the middle. */
+  erase(channel: ChannelKey): Promise<void>
+  /** Removes run directories that no worker uses, of dead hosts and of this one, and what erasures left. */
   sweep(): Promise<readonly string[]>
   /** Gives the party directory back. Idempotent. */
   close(): void
@@ -93,6 +96,7 @@ class Layout implements PiLayout {
   readonly partyDir: string
   /** Run directories in use, as `<segment>/<name>`. */
   readonly #live = new Set<string>()
+  readonly #erased: ErasedDirectories
   #unlock: (() => void) | undefined
 
   constructor(parts: Pick<Layout, 'installId' | 'user' | 'partyDir'> & { unlock(): void }) {
@@ -100,6 +104,7 @@ class Layout implements PiLayout {
     this.user = parts.user
     this.partyDir = parts.partyDir
     this.#unlock = parts.unlock
+    this.#erased = new ErasedDirectories(parts.partyDir)
   }
 
   claim(channel: ChannelKey): void {
@@ -163,7 +168,7 @@ class Layout implements PiLayout {
   async sweep(): Promise<readonly string[]> {
     const removed: string[] = []
     for (const segment of readdirSync(this.partyDir)) {
-      if (!segment.includes('_')) continue
+      if (!segment.includes('_') || segment.startsWith('.')) continue
       for (const name of namesIn(join(this.partyDir, segment, 'run'))) {
         const mark = `${segment}/${name}`
         if (!RUN_NAME.test(name) || this.#live.has(mark)) continue
@@ -171,7 +176,12 @@ class Layout implements PiLayout {
         removed.push(mark)
       }
     }
-    return removed
+    return [...removed, ...(await this.#erased.sweep())]
+  }
+
+  async erase(channel: ChannelKey): Promise<void> {
+    this.check(channel)
+    await this.#erased.erase(channelSegment(channel))
   }
 
   close(): void {

@@ -38,6 +38,7 @@ const OWN = names<Exclude<keyof PiSandboxRuntimeOptions, keyof PiSandboxBrokerOp
   keyContact: 1,
   judge: 1,
   memory: 1,
+  forgetMemory: 1,
   uid: 1,
   gid: 1,
   driver: 1,

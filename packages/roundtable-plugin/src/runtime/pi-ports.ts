@@ -67,6 +67,12 @@ export type MemoryBlock = (wanted: {
   readonly signal: AbortSignal
 }) => string | undefined | Promise<string | undefined>
 
+/** Takes away what the host remembers: of a speaker, in a channel or everywhere, or of a whole channel. */
+export type ForgetMemory = (whom: {
+  readonly channel?: ChannelKey
+  readonly speaker?: { readonly id: string }
+}) => void | Promise<void>
+
 /** What the runtime works with. */
 export interface PiRuntimePorts {
   readonly layout: PiLayout
@@ -75,6 +81,7 @@ export interface PiRuntimePorts {
   openBroker(profile: ResolvedPiProfile, onCall: (event: CallEvent) => void): PiBrokerPort
   readonly judge?: EffortJudge
   readonly memory?: MemoryBlock
+  readonly forgetMemory?: ForgetMemory
   /** Takes secrets out of a text for the log. */
   scrub(text: string): string
   onTurn?(event: TurnEvent): void

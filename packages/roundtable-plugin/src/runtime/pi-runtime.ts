@@ -3,7 +3,8 @@ import { SandboxPluginError } from '../errors.ts'
 import type { ChannelKey } from '../host-contract.ts'
 import { type RuntimeClock, realClock } from './clock.ts'
 import { PiChannel } from './pi-channel.ts'
-import { failedTurn, type PiTurnFailed, refusedTurn } from './pi-failure.ts'
+import { eraseChannel, forgetSpeaker } from './pi-erasure.ts'
+import { cleanupFailed, failedTurn, type PiTurnFailed, refusedTurn } from './pi-failure.ts'
 import type { PiPolicy, ResolvedPiProfile } from './pi-policy.ts'
 import type { PiRuntimePorts } from './pi-ports.ts'
 import { type PiAnswer, PiTurnRun } from './pi-turn.ts'
@@ -156,6 +157,26 @@ export class PiRuntime implements AsyncDisposable {
     } finally {
       release()
     }
+  }
+
+  /**
+   * Ends the channel's turn, removes its worker, and erases everything that is kept of it: conversations, files, and what
+   * `forgetMemory` takes away. A turn meanwhile waits and starts anew. Rejects when something could not be removed; it
+   * may be tried again, also after a crash in the middle.
+   * @throws SandboxPluginError `input_invalid`, `channel_alias`, `cleanup_failed`, `hook_failed`, `closed`
+   */
+  async deleteConversation(channel: ChannelKey): Promise<void> {
+    this.#stopIfClosed()
+    await eraseChannel(this.#ports, channel, this.#channel(channel))
+  }
+
+  /**
+   * Takes away what `forgetMemory` knows of a speaker, in one channel or everywhere. Conversations stay.
+   * @throws SandboxPluginError `input_invalid`, `hook_failed`, `closed`
+   */
+  async forgetSpeaker(speakerId: string, channel?: ChannelKey): Promise<void> {
+    this.#stopIfClosed()
+    await forgetSpeaker(this.#ports, speakerId, channel)
   }
 
   /** What the channel's worker is doing. Answers at once, and starts and makes nothing. */
@@ -344,13 +365,4 @@ function busy(channel: ChannelKey): SandboxPluginError {
 
 function closed(): SandboxPluginError {
   return new SandboxPluginError('closed', 'The runtime is closed.')
-}
-
-function cleanupFailed(problems: readonly unknown[]): SandboxPluginError {
-  const cause = new AggregateError(problems, 'cleaning up failed')
-  return new SandboxPluginError(
-    'cleanup_failed',
-    'A worker, its socket or its directory could not be removed. Look at the engine; the channel waits until the worker is gone.',
-    { cause },
-  )
 }

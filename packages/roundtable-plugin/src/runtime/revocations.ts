@@ -1,7 +1,7 @@
 import { SandboxPluginError } from '../errors.ts'
 import type { ChannelKey } from '../host-contract.ts'
 import type { TurnEnding } from './turn-ending.ts'
-import { checkChannel } from './turn-snapshot.ts'
+import { checkChannel, checkSpeakerId } from './turn-snapshot.ts'
 
 /**
  * Whose spending is meant: a channel's, a speaker's in it, or, without a channel, a speaker's everywhere. The scope of a
@@ -70,8 +70,8 @@ function covers(
 function copyOf({ channel, speaker }: SpendingScope): SpendingScope {
   if (channel !== undefined) checkChannel(channel as ChannelKey)
   const id = speaker?.id
-  const named = typeof id === 'string' && id !== '' && id.length <= 256
-  if (!(speaker === undefined ? channel !== undefined : named)) {
+  if (speaker !== undefined) checkSpeakerId(speaker.id)
+  else if (channel === undefined) {
     throw new SandboxPluginError('input_invalid', 'scope must name a channel, a speaker by id, or both')
   }
   return Object.freeze({

@@ -7,13 +7,16 @@ import { FreshStarts } from './fresh-start.ts'
 import { LeftoverWorkers } from './leftover-workers.ts'
 import { Revocations, type RunningTurn, type SpendingScope } from './revocations.ts'
 import type { TurnPolicy } from './runtime-options.ts'
+import { SealedErasure } from './sealed-erasure.ts'
+import { SealedLog } from './sealed-log.ts'
 import { SealedTurnRun } from './sealed-turn.ts'
 import { ReplyBound, TurnEnding, untilAborted } from './turn-ending.ts'
-import { describe, failureOfError, failureOfOutcome, type TurnFailure } from './turn-failure.ts'
+import { failureOfError, failureOfOutcome, type TurnFailure } from './turn-failure.ts'
 import { checkChannel, snapshotTurn, type TurnSnapshot } from './turn-snapshot.ts'
 import { type FailureCategory, type TurnEvent, TurnProgress } from './turn-state.ts'
-import { type SeatTaker, type TurnParts, WorkerSeat } from './worker-seat.ts'
+import { type SeatTaker, type TurnParts, type WantedSeat, WorkerSeat } from './worker-seat.ts'
 import { WorkspaceFull, WorkspaceGuard } from './workspace-guard.ts'
+import { WorkspaceUse } from './workspace-use.ts'
 
 /** What a turn came to. `text` is the answer, or fixed words of the host. */
 export type TurnReply =
@@ -43,6 +46,7 @@ const REPLY_MS = 5_000
 export class SealedRuntime implements AsyncDisposable {
   readonly #ports: SealedRuntimePorts
   readonly #policy: TurnPolicy
+  readonly #log: SealedLog
   readonly #slots = new ChannelSlots<RunningTurn>()
   readonly #fresh = new FreshStarts()
   readonly #revocations = new Revocations()
@@ -50,6 +54,8 @@ export class SealedRuntime implements AsyncDisposable {
   readonly #live = new Set<string>()
   readonly #pool: SeatPool
   readonly #workspaces: WorkspaceGuard
+  readonly #uses = new WorkspaceUse()
+  readonly #erasure: SealedErasure
   readonly #leftovers = new LeftoverWorkers()
   /** Turns that were replied to before everything of theirs was removed. */
   readonly #unsettled = new Set<Promise<void>>()
@@ -63,6 +69,7 @@ export class SealedRuntime implements AsyncDisposable {
   constructor(ports: SealedRuntimePorts, policy: TurnPolicy) {
     this.#ports = ports
     this.#policy = policy
+    this.#log = new SealedLog(ports)
     const workspaces = new WorkspaceGuard({
       layout: ports.layout,
       limitBytes: policy.workspaceBytes,
@@ -73,9 +80,16 @@ export class SealedRuntime implements AsyncDisposable {
       prepare: (key, { signal, asker }) => {
         const channel = key as ChannelKey
         const taker = asker && { taker: asker }
-        return WorkerSeat.open(ports, { channel, signal, live: this.#live, workspaces, ...taker })
+        return this.#openSeat({ channel, signal, live: this.#live, workspaces, ...taker })
       },
       onProblem: (problem) => this.#tellProblem(problem),
+    })
+    this.#erasure = new SealedErasure({
+      layout: ports.layout,
+      uses: this.#uses,
+      pool: this.#pool,
+      leftovers: this.#leftovers,
+      fresh: this.#fresh,
     })
   }
 
@@ -174,6 +188,27 @@ export class SealedRuntime implements AsyncDisposable {
     return this.#revocations.list()
   }
 
+  /**
+   * Ends the channel's turn, removes its workers, and erases everything that is kept of it: history, memory, files. The
+   * next turn waits for that and starts anew. Rejects when something could not be removed; it may be tried again, also
+   * after a crash in the middle.
+   * @throws SandboxPluginError `input_invalid`, `closed`
+   */
+  async deleteConversation(channel: ChannelKey): Promise<void> {
+    if (this.#closed) throw closed()
+    await this.#erasure.channel(channel, () => this.#slots.of(channel)?.ending.end('stopped'))
+  }
+
+  /**
+   * Forgets the facts of one speaker, in one channel or in all of them, between turns. Returns in how many workspaces
+   * there were some.
+   * @throws SandboxPluginError `input_invalid`, `closed`
+   */
+  async forgetSpeaker(speakerId: string, channel?: ChannelKey): Promise<number> {
+    if (this.#closed) throw closed()
+    return await this.#erasure.speaker(speakerId, channel)
+  }
+
   /** The channels that have a turn. */
   busy(): ChannelKey[] {
     return this.#slots.busy()
@@ -222,9 +257,21 @@ export class SealedRuntime implements AsyncDisposable {
     const late = await this.#outlasts(settling, bound)
     const cause = `${this.#ports.scrub(result.cause)}${late ? '; its worker is still being removed' : ''}`
     progress.enter('settled', { ok: false, category: result.category, cause })
-    this.#report(turn, result, cause, run.output)
+    this.#log.failed(turn, result, cause, run.output)
     const text = failureWords(result.category, this.#policy.keyContact, result.trouble)
     return { ok: false, text, category: result.category }
+  }
+
+  /** A turn has its place in the workspace already; a worker that nobody waits for needs one while it is prepared. */
+  async #openSeat(wanted: WantedSeat): Promise<WorkerSeat> {
+    const { channel, signal, taker } = wanted
+    if (taker !== undefined) return await WorkerSeat.open(this.#ports, wanted)
+    const leave = await this.#uses.enter(this.#ports.layout.workspaceOf(channel), signal)
+    try {
+      return await WorkerSeat.open(this.#ports, wanted)
+    } finally {
+      leave()
+    }
   }
 
   async #answer(
@@ -234,34 +281,18 @@ export class SealedRuntime implements AsyncDisposable {
     start: ReturnType<FreshStarts['begin']>,
   ): Promise<string | TurnFailure> {
     try {
+      run.leave = await this.#uses.enter(this.#ports.layout.workspaceOf(channel), ending.signal)
       await untilAborted(this.start(), ending.signal)
       // The next turn shares the writable workspace, so it waits until the last worker is dead.
       await untilAborted(this.#leftovers.remove(channel), ending.signal)
       await this.#workspaces.admit(channel, ending.signal)
       const ready = await this.#pool.acquire(channel, { signal: ending.signal, asker: run })
       const outcome = await run.answer(ready, this.#policy, start)
-      if (outcome.quarantined !== undefined) {
-        this.#ports.logger?.warn({ channel, files: outcome.quarantined }, 'workspace files were set aside')
-      }
+      this.#log.quarantined(channel, outcome.quarantined)
       if (outcome.ok && outcome.text.trim() !== '') return outcome.text
       return failureOfOutcome(outcome, run.evidence)
     } catch (error) {
       return failureOfError(error, run.evidence)
-    }
-  }
-
-  /** Guest text goes into warnings only: error lines may be posted where people read. */
-  #report(turn: TurnSnapshot, failure: TurnFailure, cause: string, output: string): void {
-    const { logger, scrub } = this.#ports
-    const { channel, turnId } = turn
-    const fields = { channel, turnId, category: failure.category, cause }
-    const ours = failure.category === 'container' || failure.category === 'broker'
-    if (failure.category === 'stopped') logger?.info(fields, 'turn stopped')
-    else if (ours) logger?.error(fields, 'turn failed')
-    else logger?.warn(fields, 'turn failed')
-    const detail = failure.detail === undefined ? {} : { detail: scrub(failure.detail) }
-    if (output !== '' || failure.detail !== undefined) {
-      logger?.warn({ channel, turnId, ...detail, output }, 'what the worker said')
     }
   }
 
@@ -270,7 +301,9 @@ export class SealedRuntime implements AsyncDisposable {
     const settling = answering
       .then(() => run.settle())
       .then((problems) => {
-        if (problems.length > 0) this.#keepLeftover(channel, run.worker, problems)
+        if (problems.length === 0) return problems
+        this.#leftovers.hold(channel, run.worker)
+        this.#log.leftover(channel, problems)
         return problems
       })
     const { signal } = this.#lifetime
@@ -281,26 +314,13 @@ export class SealedRuntime implements AsyncDisposable {
   /** The channel's next turn will be refused, so no worker waits for it. */
   #tellFull(channel: ChannelKey, { message }: WorkspaceFull): void {
     void this.#pool.cool(channel)
-    this.#ports.logger?.warn({ channel, cause: message }, 'a workspace is full: its channel gets no turn')
+    this.#log.full(channel, message)
   }
 
-  /** A spare worker was of no use. No turn notices. */
-  #tellProblem({ channel, what, failures, retryMs, error }: WarmProblem): void {
-    const { logger, scrub } = this.#ports
-    if (error instanceof WorkspaceFull) {
-      this.#tellFull(channel as ChannelKey, error)
-      return
-    }
-    const cause = scrub(describe(error))
-    const fields = { channel, what, failures, cause, ...(retryMs === undefined ? {} : { retryMs }) }
-    if (what === 'outdated') logger?.info(fields, 'the image changed: a waiting worker was replaced')
-    else logger?.warn(fields, 'a worker that waited for a turn was of no use')
-  }
-
-  #keepLeftover(channel: ChannelKey, worker: SealedTurnRun['worker'], problems: readonly unknown[]): void {
-    this.#leftovers.hold(channel, worker)
-    const causes = problems.map((problem) => this.#ports.scrub(describe(problem)))
-    this.#ports.logger?.error({ channel, causes }, 'a worker or its directory could not be removed')
+  #tellProblem(problem: WarmProblem): void {
+    const { error } = problem
+    if (error instanceof WorkspaceFull) this.#tellFull(problem.channel as ChannelKey, error)
+    else this.#log.spare(problem)
   }
 
   /**
@@ -330,18 +350,12 @@ export class SealedRuntime implements AsyncDisposable {
   async #sweep(): Promise<void> {
     const workers = await this.#ports.driver.sweep(this.#live)
     const directories = await this.#ports.layout.sweep()
-    if (workers.length + directories.length === 0) return
-    this.#ports.logger?.warn({ workers, directories }, 'removed what was left of earlier turns')
+    this.#log.swept(workers, directories)
   }
 
   #sweepAgain(): void {
     this.#sweeping ??= this.#sweep()
-      .catch((cause) => {
-        this.#ports.logger?.warn(
-          { cause: this.#ports.scrub(describe(cause)) },
-          'looking for leftovers failed',
-        )
-      })
+      .catch((error) => this.#log.sweepFailed(error))
       .finally(() => {
         this.#sweeping = undefined
       })
@@ -354,6 +368,7 @@ export class SealedRuntime implements AsyncDisposable {
     await this.#slots.idle()
     await Promise.all(this.#unsettled)
     await this.#workspaces.idle()
+    await this.#uses.idle()
     await this.#ready?.catch(() => {})
     await this.#sweeping
     try {

@@ -15,6 +15,8 @@ export class SealedTurnRun implements SeatTaker {
   readonly #ending: TurnEnding
   readonly #progress: TurnProgress
   #seat: WorkerSeat | undefined
+  /** Gives the workspace back. */
+  leave: (() => void) | undefined
   /** Called when there will be no answer, before the turn's worker is removed. */
   readonly #onFailed: () => void
   #failure: unknown
@@ -105,6 +107,8 @@ export class SealedTurnRun implements SeatTaker {
     } catch (problem) {
       problems.push(problem)
     }
-    return [...problems, ...((await this.#seat?.settle()) ?? [])]
+    problems.push(...((await this.#seat?.settle()) ?? []))
+    this.leave?.()
+    return problems
   }
 }

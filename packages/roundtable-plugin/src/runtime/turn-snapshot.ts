@@ -41,6 +41,15 @@ export function checkChannel(channel: ChannelKey): void {
 }
 
 /**
+ * Checks the id of a speaker.
+ * @throws SandboxPluginError `input_invalid`
+ */
+export function checkSpeakerId(id: string): void {
+  const fits = typeof id === 'string' && id !== '' && id.length <= limits.SPEAKER_CHARS
+  refuse(!fits, 'speaker.id', `must be a text of 1 to ${limits.SPEAKER_CHARS} characters`)
+}
+
+/**
  * A frozen copy of the speaker.
  * @throws SandboxPluginError `input_invalid`
  */

@@ -2,9 +2,11 @@ import { createHash, randomBytes } from 'node:crypto'
 import type { Stats } from 'node:fs'
 import { lstat, mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { forgetSpeaker } from '@sandbox/docker-worker'
 import { limits, SOCKET_NAME } from '@sandbox/protocol'
 import { SandboxPluginError } from '../errors.ts'
 import type { ChannelKey } from '../host-contract.ts'
+import { ErasedDirectories } from './erased-directories.ts'
 import { lockForThisHost } from './host-lock.ts'
 import { readInstallId } from './install-id.ts'
 import { type Account, give, isWithin, privateRoot, workerAccount } from './private-directory.ts'
@@ -44,13 +46,20 @@ export interface WorkspaceLayout {
   /** Path of a channel's workspace, which may not be there yet. */
   workspaceOf(channel: ChannelKey): string
   prepare(channel: ChannelKey): Promise<PreparedWorker>
-  /** Removes every run directory that no running turn uses, of dead hosts and of this one. */
+  /** The workspaces that are there, by path. */
+  workspaces(): Promise<readonly string[]>
+  /** Forgets one speaker in a workspace, which no turn may use; true when there was something. */
+  forgetSpeaker(workspaceDir: string, speakerId: string): Promise<boolean>
+  /** Removes the channel's workspace, which no worker may use. May be tried again, also after a crash in the middle. */
+  erase(channel: ChannelKey): Promise<void>
+  /** Removes every run directory that no running turn uses, of dead hosts and of this one, and what erasures left. */
   sweep(): Promise<readonly string[]>
   /** Gives both roots back. Idempotent. */
   close(): void
 }
 
 const RUN_NAME = /^[0-9a-f]{8}-[0-9a-f]{8}$/
+const WORKSPACE_NAME = /^[0-9a-f]{64}$/
 const LONGEST_RUN_NAME = '00000000-00000000'
 
 /**
@@ -95,7 +104,8 @@ function lockBoth(runRoot: string, workspaceRoot: string): () => void {
   }
 }
 
-function checkSocketPath(runRoot: string, name: string): string {
+/** The path of a socket in a directory below the run root. Throws `root_refused` when it is longer than the system allows. */
+export function checkSocketPath(runRoot: string, name: string): string {
   const path = join(runRoot, name, SOCKET_NAME)
   const bytes = Buffer.byteLength(path)
   if (bytes <= limits.SOCKET_PATH_BYTES) return path
@@ -118,6 +128,7 @@ class Layout implements WorkspaceLayout {
   readonly runRoot: string
   readonly workspaceRoot: string
   readonly #live = new Set<string>()
+  readonly #erased: ErasedDirectories
   #unlock: (() => void) | undefined
 
   constructor(parts: Pick<Layout, 'installId' | 'user' | 'runRoot' | 'workspaceRoot'> & { unlock(): void }) {
@@ -126,6 +137,7 @@ class Layout implements WorkspaceLayout {
     this.runRoot = parts.runRoot
     this.workspaceRoot = parts.workspaceRoot
     this.#unlock = parts.unlock
+    this.#erased = new ErasedDirectories(parts.workspaceRoot)
   }
 
   workspaceOf(channel: ChannelKey): string {
@@ -157,7 +169,21 @@ class Layout implements WorkspaceLayout {
     const names = await readdir(this.runRoot)
     const left = names.filter((name) => RUN_NAME.test(name) && !this.#live.has(name))
     for (const name of left) await rm(join(this.runRoot, name), { recursive: true, force: true })
-    return left
+    return [...left, ...(await this.#erased.sweep())]
+  }
+
+  async workspaces(): Promise<readonly string[]> {
+    const names = await readdir(this.workspaceRoot)
+    return names.filter((name) => WORKSPACE_NAME.test(name)).map((name) => join(this.workspaceRoot, name))
+  }
+
+  async forgetSpeaker(workspaceDir: string, speakerId: string): Promise<boolean> {
+    if ((await lstat(workspaceDir).catch(() => undefined)) === undefined) return false
+    return forgetSpeaker(await this.#workspace(workspaceDir), speakerId)
+  }
+
+  async erase(channel: ChannelKey): Promise<void> {
+    await this.#erased.erase(hashOf(channel))
   }
 
   close(): void {

@@ -1,25 +1,49 @@
 import { randomBytes } from 'node:crypto'
 import { chmodSync, lstatSync, readdirSync, renameSync, rmdirSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
+import { setImmediate as breath } from 'node:timers/promises'
+
+/** So many entries are removed before others get their turn. */
+const BATCH = 256
 
 /**
  * Removes a directory that a program has filled which runs no more. Not `rmSync`: that fails where directories are
  * closed to their owner, and on Node 22 where they are nested until no path reaches them. Follows no link.
  */
 export function removeTree(root: string): void {
+  const entries = removal(root)
+  while (entries.next().done !== true);
+}
+
+/**
+ * Removes a workspace and everything that a guest left in it, also what is closed to its owner or nested until no path
+ * reaches it; other work goes on meanwhile. No worker may use it. Follows no link. A directory that is not there is no
+ * error. Throws what the file system throws; then it may be tried again.
+ */
+export async function removeWorkspace(directory: string): Promise<void> {
+  if (lstatSync(directory, { throwIfNoEntry: false }) === undefined) return
+  let count = 0
+  for (const _ of removal(directory)) {
+    count += 1
+    if (count % BATCH === 0) await breath()
+  }
+}
+
+/** Yields after each entry that is removed or moved. */
+function* removal(root: string): Generator<void> {
   chmodSync(root, 0o700)
   for (let names = readdirSync(root); names.length > 0; names = readdirSync(root)) {
-    for (const name of names) removeEntry(root, name)
+    for (const name of names) yield* removeEntry(root, name)
   }
   rmdirSync(root)
 }
 
 /** A directory gives its own directories to the root first, where their turn comes: no path gets long. */
-function removeEntry(root: string, name: string): void {
+function* removeEntry(root: string, name: string): Generator<void> {
   const path = join(root, name)
   if (!lstatSync(path).isDirectory()) {
     unlinkSync(path)
-    return
+    return yield
   }
   chmodSync(path, 0o700)
   for (const inner of readdirSync(path)) {
@@ -29,6 +53,7 @@ function removeEntry(root: string, name: string): void {
       chmodSync(entry, 0o700)
       renameSync(entry, join(root, randomBytes(16).toString('hex')))
     } else unlinkSync(entry)
+    yield
   }
   rmdirSync(path)
 }

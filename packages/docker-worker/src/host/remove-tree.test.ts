@@ -1,0 +1,55 @@
+import { execFileSync } from 'node:child_process'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { tempDir } from '@sandbox/testing'
+import { expect, test } from 'vitest'
+import { removeTree, removeWorkspace } from './remove-tree.ts'
+
+test.each([
+  ['removeTree', removeTree],
+  ['removeWorkspace', removeWorkspace],
+])(
+  'W-66 %s: what a program left is removed: closed, nested beyond paths, with links that are not followed',
+  async (_, remove) => {
+    using dir = tempDir()
+    writeFileSync(join(dir.path, 'outside'), 'stays')
+    mkdirSync(join(dir.path, 'other'), { mode: 0o755 })
+    const tree = mkdtempSync(join(dir.path, 'tree-'))
+    mkdirSync(join(tree, 'a/closed/inner'), { recursive: true })
+    writeFileSync(join(tree, 'a/closed/inner/file'), '')
+    writeFileSync(join(tree, 'a/file'), '')
+    symlinkSync('../../outside', join(tree, 'a/link'))
+    symlinkSync(join(dir.path, 'other'), join(tree, 'directory-link'))
+    symlinkSync('nowhere', join(tree, 'dangling'))
+    execFileSync('mkfifo', [join(tree, 'fifo')])
+    const nest =
+      'n=$(printf %0240d 0); i=0; while [ $i -lt 40 ]; do mkdir $n && cd -P $n || exit 1; i=$((i+1)); done; : > $n'
+    execFileSync('sh', ['-c', nest], { cwd: tree })
+    for (const path of ['a/closed/inner', 'a/closed', 'a', '.']) chmodSync(join(tree, path), 0)
+    await remove(tree)
+    expect(existsSync(tree)).toBe(false)
+    expect(readFileSync(join(dir.path, 'outside'), 'utf8')).toBe('stays')
+    expect(existsSync(join(dir.path, 'other'))).toBe(true)
+  },
+)
+
+test('removeWorkspace lets others work meanwhile, and does not mind a directory that is gone', async () => {
+  using dir = tempDir()
+  const tree = join(dir.path, 'tree')
+  mkdirSync(tree)
+  for (let n = 0; n < 1_000; n += 1) writeFileSync(join(tree, `${n}`), '')
+  const removing = removeWorkspace(tree)
+  await new Promise((done) => setImmediate(done))
+  expect(existsSync(tree)).toBe(true)
+  await removing
+  expect(existsSync(tree)).toBe(false)
+  await removeWorkspace(tree)
+})
