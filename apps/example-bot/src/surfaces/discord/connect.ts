@@ -10,6 +10,7 @@ import {
   SimpleShardingStrategy,
 } from 'discord.js'
 import { BotError } from '../../errors.ts'
+import { fetchRequest } from './fetch-request.ts'
 
 /** A reply that Discord makes wait for longer than this is lost: its channel must not stand still for it. */
 const LONGEST_LIMIT_MS = 60_000
@@ -36,6 +37,7 @@ export function openGateway({ api, off }: GatewayOptions): Client {
     allowedMentions: { parse: [], repliedUser: false },
     rest: {
       ...(api !== undefined && { api }),
+      makeRequest: fetchRequest,
       rejectOnRateLimit: ({ retryAfter }) => retryAfter > LONGEST_LIMIT_MS,
     },
     ws: {

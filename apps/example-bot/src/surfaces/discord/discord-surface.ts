@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { ChannelKey, ChatSurface, InboundMessage, OutboundReply } from '@sandbox/roundtable-plugin'
-import { type Client, DiscordAPIError, Events, REST, Routes } from 'discord.js'
+import { type Client, DiscordAPIError, Events, type Message, REST, Routes } from 'discord.js'
 import { BotError } from '../../errors.ts'
 import type { Explain } from '../../ledger.ts'
 import { closeText, connect, openGateway } from './connect.ts'
@@ -11,7 +11,7 @@ import { answerInteraction, type OwnerCommands, registerCommands } from './slash
 /** Discord shows for 10 s that somebody types. */
 const TYPING_EVERY_MS = 8_000
 /** A gateway that does not say goodbye is left without. */
-const GOODBYE_MS = 3_000
+const GOODBYE_MS = 1_000
 
 /** Options of {@link discordSurface}. */
 export interface DiscordOptions {
@@ -65,9 +65,13 @@ class DiscordSurface implements ChatSurface {
     const client = this.#client
     const owner = commands()
     this.#watch()
-    client.on(Events.MessageCreate, (message) => {
+    // Async, since the library would end the process for what one of its listeners throws.
+    const take = async (message: Message) => {
       const inbound = this.#off.signal.aborted ? undefined : inboundMessage(message)
-      if (inbound !== undefined) deliver(inbound).catch(this.#fail('a message could not be taken'))
+      if (inbound !== undefined) await deliver(inbound)
+    }
+    client.on(Events.MessageCreate, (message) => {
+      take(message).catch(this.#fail('a message could not be taken'))
     })
     client.on(Events.InteractionCreate, (interaction) => {
       answerInteraction(owner, explain, interaction).catch(this.#fail('a command could not be answered'))

@@ -63,7 +63,7 @@ function referenceOf({ reference, channel }: Message<boolean>): InboundMessage['
   return {
     text: referenced.content,
     attachments: attachmentsOf(referenced.attachments),
-    ...(referenced.webhookId !== null && { webhookName: referenced.author.username }),
+    ...(referenced.webhookId && { webhookName: referenced.author.username }),
   }
 }
 
