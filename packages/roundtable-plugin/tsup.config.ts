@@ -7,6 +7,7 @@ export default defineConfig({
     'src/host/index.ts',
     'src/attachments/index.ts',
     'src/delegation/index.ts',
+    'src/prechecks/index.ts',
     'src/safe-fetch/index.ts',
   ],
   format: 'esm',

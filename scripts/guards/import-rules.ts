@@ -169,7 +169,8 @@ const WORKERS: readonly Fence[] = [
   },
 ]
 
-const RUNTIME_IGNORES = '(pi-)?(plugin|defaults)\\.ts$|(claim|channel|commands|host|attachments|delegation)/'
+const RUNTIME_IGNORES =
+  '(pi-)?(plugin|defaults)\\.ts$|(claim|channel|commands|host|attachments|delegation|prechecks)/'
 
 const PLUGINS: readonly Fence[] = [
   {

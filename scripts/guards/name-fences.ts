@@ -15,13 +15,14 @@ interface NameFence {
 
 const PLUGIN = 'packages/roundtable-plugin/src/'
 const CONSTRUCTORS =
-  /^(\*|createDockerDriver|createProcessDriver|openSealedBroker|openPiBroker|SandboxBroker|PiSandboxBroker)$/
+  /^(\*|createDockerDriver|createProcessDriver|openSealedBroker|openPiBroker|SandboxBroker|PiSandboxBroker|precheckBroker)$/
 
 const NAME_FENCES: readonly NameFence[] = [
   {
     rule: 'only-defaults-constructs',
-    why: 'drivers and brokers are made in defaults.ts and pi-defaults.ts; everybody else is handed them',
-    guards: (path) => path.startsWith(PLUGIN) && !/^(pi-)?defaults\.ts$/.test(path.slice(PLUGIN.length)),
+    why: 'drivers and brokers are made in the files called defaults; everybody else is handed them',
+    guards: (path) =>
+      path.startsWith(PLUGIN) && !/^((pi-)?|prechecks\/)defaults\.ts$/.test(path.slice(PLUGIN.length)),
     source: (specifier) => /^@sandbox\/(docker-worker|broker|pi-broker)(\/|$)/.test(specifier),
     forbids: (name, typeOnly) => !typeOnly && CONSTRUCTORS.test(name),
   },

@@ -19,6 +19,7 @@ const SOURCES = '@sandbox/credential-scope/sources'
 const PROTOCOL = '@sandbox/protocol'
 const BROKER = '@sandbox/broker'
 const ENGINE = '@sandbox/broker/engine'
+const MCP = '@sandbox/broker/mcp'
 const PI_BROKER = '@sandbox/pi-broker'
 const WORKER = '@sandbox/docker-worker'
 const PLUGIN = '@sandbox/roundtable-plugin'
@@ -59,7 +60,7 @@ export const TABLE: readonly WorkspaceRow[] = [
   {
     dir: 'packages/roundtable-plugin',
     name: PLUGIN,
-    own: [WORKER, PI_BROKER, BROKER, SCOPE, PROTOCOL],
+    own: [WORKER, PI_BROKER, BROKER, MCP, SCOPE, PROTOCOL],
     external: ['image-size', 'ipaddr.js', 'undici'],
     peers: ['pi-roundtable'],
     published: true,

@@ -5,7 +5,7 @@ import { isObject, type JsonObject, parseJson } from '../shared/json.ts'
 import { cutText } from './cut-text.ts'
 
 /** What a tool call of a script throws: words for whoever reads why the script failed. */
-export class ToolCallError extends Error {
+class ToolCallError extends Error {
   constructor(message: string) {
     super(cutText(message, limits.PRECHECK_ERROR_CHARS))
     this.name = 'ToolCallError'
