@@ -31,7 +31,7 @@ export default defineConfig({
             root === '.'
               ? ['scripts/**/*.test.ts', 'test/**/*.test.ts']
               : ['src/**/*.test.ts', 'test/**/*.test.ts'],
-          exclude: ['**/node_modules/**', '**/*.docker.test.ts'],
+          exclude: ['**/node_modules/**', '**/*.{docker,browser}.test.ts'],
         },
       })),
       // Containers are the heavy part: their files run one after another, apart from all others.
@@ -46,6 +46,17 @@ export default defineConfig({
           ],
           maxWorkers: 1,
           sequence: { groupOrder: 1 },
+        },
+      },
+      // A browser and what it looks at take the whole machine for a while.
+      {
+        extends: true as const,
+        root: '.',
+        test: {
+          name: 'browser',
+          include: workspaces.map((root) => `${root}/test/**/*.browser.test.ts`),
+          maxWorkers: 1,
+          sequence: { groupOrder: 2 },
         },
       },
     ],

@@ -50,11 +50,12 @@ export function Log() {
 function Empty() {
   const off = enabled.value !== undefined && !enabled.value.includes(current.value)
   if (off) return <p class="empty">The sandbox is off in this channel: nobody answers here.</p>
+  const { ideas = [] } = channel.value ?? {}
   return (
     <div class="empty">
-      <p>Nothing has been said here yet. Try one of these:</p>
+      <p>Nothing has been said here yet.{ideas.length > 0 ? ' Try one of these:' : ''}</p>
       <ul class="ideas">
-        {(channel.value?.ideas ?? []).map((idea) => (
+        {ideas.map((idea) => (
           <li key={idea}>
             <button type="button" onClick={() => void say(idea)}>
               {idea}

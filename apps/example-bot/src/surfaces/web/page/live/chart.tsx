@@ -4,12 +4,12 @@ import uPlot from 'uplot'
 
 interface ChartProps {
   readonly title: string
-  /** 1, 2, 3 …: the turns, oldest first. */
+  /** 0, 1, 2 …: the turns, oldest first. */
   readonly turns: readonly number[]
   /** By group; `null` where there is no figure. */
   readonly lines: readonly (readonly (number | null)[])[]
   readonly format: (value: number) => string
-  readonly kind: 'steps' | 'points'
+  readonly kind: 'totals' | 'points'
   /** Shown in place of a chart without any figure. */
   readonly missing?: string
 }
@@ -55,7 +55,7 @@ export function Chart({ title, turns, lines, format, kind, missing }: ChartProps
         <div
           ref={box}
           role="img"
-          aria-label={`${title}, ${turns.length} turns; the table below has the figures`}
+          aria-label={`${title}, ${turns.length - 1} turns; the table below has the figures`}
         />
       )}
     </figure>
@@ -68,7 +68,6 @@ function optionsOf(
 ): uPlot.Options {
   const colour = colourReader(element)
   const axis = { stroke: colour('--soft'), font: '11px system-ui, sans-serif' }
-  const stepped = uPlot.paths.stepped?.({ align: -1 })
   return {
     width: element.clientWidth,
     height: HEIGHT,
@@ -76,7 +75,7 @@ function optionsOf(
     cursor: { show: false },
     padding: [10, 8, 0, 0],
     scales: {
-      x: { time: false, range: (_, min, max) => (min === max ? [min - 1, max + 1] : [min, max]) },
+      x: { time: false, range: (_, __, max) => [0, max + 0.2] },
       y: { range: (_, __, max) => [0, max > 0 ? max * 1.08 : 1] },
     },
     axes: [
@@ -84,7 +83,7 @@ function optionsOf(
       {
         ...axis,
         size: AXIS_WIDTH,
-        space: 34,
+        space: 26,
         ticks: { show: false },
         grid: { stroke: colour('--line'), width: 1 },
         values: (_, values) => values.map(format),
@@ -98,7 +97,6 @@ function optionsOf(
         spanGaps: true,
         ...(index >= 6 ? { dash: [6, 4] } : {}),
         points: { show: kind === 'points', size: 6, fill: colour('--panel') },
-        ...(kind === 'steps' && stepped ? { paths: stepped } : {}),
       })),
     ],
   }

@@ -16,7 +16,7 @@ export function UsagePanel() {
         <GroupingChoice by={by.value} onChoose={(chosen) => (by.value = chosen)} />
       </header>
       <Tiles />
-      {turns.length === 0 ? (
+      {turns.length === 1 ? (
         <p class="hint">Tokens, estimated cost and latency are drawn here from the first turn on.</p>
       ) : (
         <>
@@ -27,13 +27,13 @@ export function UsagePanel() {
               </li>
             ))}
           </ul>
-          <Chart title="Tokens, running total" turns={turns} lines={tokens} format={short} kind="steps" />
+          <Chart title="Tokens, running total" turns={turns} lines={tokens} format={short} kind="totals" />
           <Chart
             title="Cost estimate, running total"
             turns={turns}
             lines={cost}
             format={(value) => money(value, currency.value)}
-            kind="steps"
+            kind="totals"
             missing="A model has no price in prices.json, so no cost is known."
           />
           <Chart

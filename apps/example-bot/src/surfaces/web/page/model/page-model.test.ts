@@ -49,7 +49,7 @@ describe('the road of a turn', () => {
     const bound = { ...fresh, state: 'bound', workerId: 'aabbccddeeff', warm: true } as const
     expect(states(bound)).toEqual(['done', 'done', 'now', 'todo', 'todo', 'todo'])
     const chosen = { ...bound, state: 'answering', key: { outcome: 'ok', fingerprint: 'f1' } } as const
-    expect(states(chosen)).toEqual(['done', 'done', 'now', 'done', 'now', 'todo'])
+    expect(states(chosen)).toEqual(['done', 'done', 'done', 'done', 'now', 'todo'])
     const answered = { ...chosen, calls: [call], modelCalls: 1, state: 'settling' } as const
     expect(states(answered)).toEqual(['done', 'done', 'done', 'done', 'done', 'now'])
     expect(states({ ...answered, state: 'settled', ok: true })).toEqual(Array(6).fill('done'))
@@ -156,18 +156,18 @@ describe('usage', () => {
   test('charts have a figure of each group along the turns', () => {
     expect(usageSeries(all, 'channel')).toEqual({
       groups: ['demo:a', 'demo:b'],
-      turns: [1, 2, 3],
+      turns: [0, 1, 2, 3],
       tokens: [
-        [15, 15, 40],
-        [0, 2, 2],
+        [0, 15, 15, 40],
+        [0, 0, 2, 2],
       ],
       cost: [
-        [1, 1, 3],
-        [0, null, 0],
+        [0, 1, 1, 3],
+        [0, 0, null, 0],
       ],
       durationMs: [
-        [10, null, 20],
-        [null, 30, null],
+        [null, 10, null, 20],
+        [null, null, 30, null],
       ],
     })
   })
@@ -175,7 +175,7 @@ describe('usage', () => {
 
 test('words and figures', () => {
   expect([duration(0.4), duration(1_500), duration(61_000)]).toEqual(['0 ms', '1.5 s', '1 min 1 s'])
-  expect([money(null, 'USD'), money(0.0049, 'USD'), money(1.5, 'EUR')]).toEqual(['–', '$0.00490', '€1.50'])
+  expect([money(null, 'USD'), money(0.00488, 'USD'), money(1.5, 'EUR')]).toEqual(['–', '$0.0049', '€1.50'])
   expect([count(1, 'call'), count(2_000, 'call')]).toEqual(['1 call', '2,000 calls'])
   expect([
     reasonWords('credential_missing'),

@@ -55,7 +55,9 @@ function broker(receipt: Receipt): Stage {
   const own = refusals(receipt, (reason) => !isKeys(reason) && !isProviders(reason))
   const calls = receipt.modelCalls + receipt.toolCalls.length
   const detail = own === '' ? count(calls, 'call') : `${count(calls, 'call')}; refused: ${own}`
-  if (calls === 0 && !isOver(receipt)) return { ...base, state: 'now', detail: 'bound to the speaker' }
+  if (calls === 0 && !isOver(receipt)) {
+    return { ...base, state: receipt.key === undefined ? 'now' : 'done', detail: 'bound to the speaker' }
+  }
   return { ...base, state: own !== '' && receipt.ok !== true ? 'refused' : 'done', detail }
 }
 

@@ -20,7 +20,7 @@ export interface Usage {
 /** One figure of each group along the turns, oldest first. */
 export interface UsageSeries {
   readonly groups: readonly string[]
-  /** 1, 2, 3 … */
+  /** 0, 1, 2 …: totals begin at nothing. */
   readonly turns: readonly number[]
   /** By group: the running total of tokens, and of the estimate. */
   readonly tokens: readonly (readonly number[])[]
@@ -59,29 +59,30 @@ export function usageOfAll(receipts: Iterable<Receipt>): Usage {
 export function usageSeries(receipts: Iterable<Receipt>, by: Grouping): UsageSeries {
   const all = settled(receipts)
   const groups = groupsOf(all, by)
-  const along = <T>(figure: (group: string) => (receipt: Receipt, own: boolean) => T) =>
+  const along = <T>(first: T, figure: () => (receipt: Receipt, own: boolean) => T) =>
     groups.map((group) => {
-      const next = figure(group)
-      return all.map((receipt) => next(receipt, groupOf(receipt, by) === group))
+      const next = figure()
+      return [first, ...all.map((receipt) => next(receipt, groupOf(receipt, by) === group))]
     })
   return {
     groups,
-    turns: all.map((_, index) => index + 1),
-    tokens: along(() => {
+    turns: [0, ...all.map((_, index) => index + 1)],
+    tokens: along(0, () => {
       let total = 0
       return ({ tokens }, own) => {
         if (own) total += tokens.input + tokens.output
         return total
       }
     }),
-    cost: along(() => {
+    cost: along<number | null>(0, () => {
       let total = 0
       return ({ cost }, own) => {
         if (own) total += cost ?? 0
         return own && cost === null ? null : total
       }
     }),
-    durationMs: along(
+    durationMs: along<number | null>(
+      null,
       () =>
         ({ durationMs }, own) =>
           own ? durationMs : null,

@@ -58,7 +58,7 @@ export function duration(ms: number): string {
 /** An estimated amount; a dash when it is not known. */
 export function money(amount: number | null, currency = ''): string {
   if (amount === null || currency === '') return '–'
-  const digits = amount === 0 || amount >= 1 ? 2 : amount >= 0.01 ? 3 : 5
+  const digits = amount === 0 || amount >= 1 ? 2 : amount >= 0.01 ? 3 : amount >= 0.0001 ? 4 : 6
   return new Intl.NumberFormat('en', {
     style: 'currency',
     currency,
