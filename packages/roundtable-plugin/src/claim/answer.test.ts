@@ -13,8 +13,22 @@ test('KH-02 paragraphs stay whole and are packed up to the limit', () => {
   expect(splitReply(exact)).toEqual([exact])
 })
 
-test('KH-02 longer prose is cut at line ends, then between code points', () => {
+test('KH-02 longer prose is cut at line ends, then after sentences, between words, between code points', () => {
   expect(splitReply('aaaa\nbbbb\ncc', 9)).toEqual(['aaaa\nbbbb', 'cc'])
+  expect(splitReply('One is here. Two is "there!" Three', 28)).toEqual([
+    'One is here. Two is "there!"',
+    'Three',
+  ])
+  expect(splitReply('One is here. Two is "there!" Three', 27)).toEqual([
+    'One is here. Two is',
+    '"there!" Three',
+  ])
+  expect(splitReply('Hi. A sentence that goes on', 20)).toEqual(['Hi. A sentence that', 'goes on'])
+  expect(splitReply('\u4e00\u4e8c\u3002\u4e09\u56db\u4e94', 4)).toEqual([
+    '\u4e00\u4e8c\u3002',
+    '\u4e09\u56db\u4e94',
+  ])
+  expect(splitReply(`${'a'.repeat(12)}   \nb`, 12)).toEqual(['a'.repeat(12), 'b'])
   expect(splitReply('abcdefghij', 4)).toEqual(['abcd', 'efgh', 'ij'])
   expect(splitReply('a😀😀', 2)).toEqual(['a', '😀', '😀'])
 })
@@ -32,6 +46,18 @@ test('KH-02 a longer fenced block is reopened with its own line and closed in ea
     '```js\ncccccccc\n```',
   ])
   expect(splitReply(['~~~~', ...lines].join('\n'), 20)).toEqual(lines.map((line) => `~~~~\n${line}\n~~~~`))
+})
+
+test('KH-02 a fenced block of a list is one, too, however far it is indented', () => {
+  const lines = [`      ${'a'.repeat(24)}`, `      ${'b'.repeat(24)}`]
+  expect(splitReply(['1. list', '      ```js', ...lines, '      ```'].join('\n'), 50)).toEqual([
+    '1. list',
+    ...lines.map((line) => `      \`\`\`js\n${line}\n\`\`\``),
+  ])
+})
+
+test('KH-02 code is cut at line ends only, and a longer line where it is full', () => {
+  expect(splitReply('```\nlet a. b = c. d\n```', 18)).toEqual(['```\nlet a. b =\n```', '```\n c. d\n```'])
 })
 
 test('KH-02 a shorter or different fence does not close a block', () => {

@@ -17,7 +17,7 @@ interface Unit {
 /**
  * Cuts a reply into chunks of at most `limit` UTF-16 units. Paragraphs and fenced blocks stay whole when they
  * fit; a longer fenced block becomes several, each opened with the same line and closed; longer prose is cut at
- * line ends, then between code points. Blank text gives no chunk.
+ * line ends, then after sentences, then between words, then between code points. Blank text gives no chunk.
  */
 export function splitReply(text: string, limit = CHUNK_CHARS): string[] {
   if (!Number.isInteger(limit) || limit < 2) throw new TypeError('limit must be a whole number from 2 on')
@@ -68,9 +68,9 @@ function unitsOf(text: string): Unit[] {
   return units
 }
 
-/** CommonMark 4.5: three or more backticks (no backtick after them) or tildes, indented by at most three. */
+/** CommonMark 4.5: three or more backticks (no backtick after them) or tildes; indented as far as a list wants it. */
 function fenceMarker(line: string): string | undefined {
-  return /^ {0,3}(`{3,})[^`]*$/.exec(line)?.[1] ?? /^ {0,3}(~{3,})/.exec(line)?.[1]
+  return /^[ \t]*(`{3,})[^`]*$/.exec(line)?.[1] ?? /^[ \t]*(~{3,})/.exec(line)?.[1]
 }
 
 /** The index of the closing line, or of the last line when the block is never closed. */
@@ -93,7 +93,9 @@ function fenced(lines: readonly string[], marker: string): Omit<Unit, 'glue'> {
 }
 
 function cut({ text, fence }: Unit, limit: number): string[] {
-  if (fence === undefined) return packLines(text.split('\n'), limit).filter((piece) => piece.trim() !== '')
+  if (fence === undefined) {
+    return packLines(text.split('\n'), limit, cutProse).filter((piece) => piece.trim() !== '')
+  }
   // A first line that is mostly text becomes text; repeating it in every piece would leave no room.
   const short = fence.open.length <= limit / 4
   const open = short ? fence.open : fence.close
@@ -103,11 +105,11 @@ function cut({ text, fence }: Unit, limit: number): string[] {
   return packLines(body, room).map((piece) => `${open}\n${piece}\n${fence.close}`)
 }
 
-/** Lines, put together up to `limit`; a longer line is cut between code points. */
-function packLines(lines: readonly string[], limit: number): string[] {
+/** Lines, put together up to `limit`; a longer line is cut. */
+function packLines(lines: readonly string[], limit: number, cutLong = cutLine): string[] {
   const pieces: string[] = []
   let piece: string | undefined
-  for (const part of lines.flatMap((line) => cutLine(line, limit))) {
+  for (const part of lines.flatMap((line) => cutLong(line, limit))) {
     const joined: string = piece === undefined ? part : `${piece}\n${part}`
     if (joined.length <= limit) piece = joined
     else {
@@ -130,6 +132,33 @@ function cutLine(line: string, limit: number): string[] {
   }
   parts.push(line.slice(from))
   return parts
+}
+
+/** Where a sentence ends, and where a word does. */
+const BORDERS = [/[.!?\u2026][)\]"'\u2019\u201d\u00bb*_]*(?=\s)|[\u3002\uff01\uff1f]/gu, /(?=\s)/gu]
+
+/** The space at a border is left out: the chat shows pieces apart from each other. */
+function cutProse(line: string, limit: number): string[] {
+  const parts: string[] = []
+  let rest = line
+  while (rest.length > limit) {
+    const part = cutLine(rest, proseEnd(rest, limit) ?? limit)[0] as string
+    parts.push(part.trimEnd())
+    rest = rest.slice(part.length).trimStart()
+  }
+  return rest === '' && parts.length > 0 ? parts : [...parts, rest]
+}
+
+/** The last border in the second half of what fits: a better one in the first would leave too little in its piece. */
+function proseEnd(text: string, limit: number): number | undefined {
+  for (const border of BORDERS) {
+    const ends = [...text.slice(0, limit + 1).matchAll(border)].map(
+      ({ index, 0: mark }) => index + mark.length,
+    )
+    const end = ends.findLast((at) => at > limit / 2 && at <= limit)
+    if (end !== undefined) return end
+  }
+  return undefined
 }
 
 function isHighSurrogate(unit: number): boolean {
