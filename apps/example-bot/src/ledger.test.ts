@@ -198,8 +198,11 @@ test('what the worker showed of its walls is kept from the event that tells it',
 test('all calls count, the last ones are kept', () => {
   const ledger = new Ledger({ explain: () => told })
   ledger.onTurn(turn('t1'))
-  for (let n = 0; n < 100; n += 1) ledger.onCall(call('t1', { callId: `c${n}` }))
-  expect(ledger.latest('demo:team')?.modelCalls).toBe(100)
+  for (let n = 0; n < 100; n += 1) {
+    ledger.onCall(call('t1', { callId: `c${n}`, route: 'tool', name: 'x'.repeat(16_000) }))
+  }
+  expect(ledger.latest('demo:team')?.toolCalls).toHaveLength(100)
+  expect(JSON.stringify(ledger.recent()).length).toBeLessThan(32_000)
   expect(
     ledger
       .latest('demo:team')

@@ -15,6 +15,7 @@ export type { Receipt } from './receipt.ts'
 
 /** Most receipts kept, over all channels. */
 const KEPT_RECEIPTS = 200
+const CAUSE_CHARS = 2_000
 /** Most calls kept of a turn: the last ones. All are counted. */
 const KEPT_CALLS = 40
 
@@ -91,7 +92,7 @@ export class Ledger {
       ...(posture === undefined || before.posture ? {} : { posture: postureFacts(posture) }),
       ...(ok === undefined ? {} : { ok }),
       ...(category === undefined ? {} : { category }),
-      ...(cause === undefined ? {} : { cause }),
+      ...(cause === undefined ? {} : { cause: cause.slice(0, CAUSE_CHARS) }),
     })
   }
 
@@ -116,14 +117,15 @@ export class Ledger {
     this.#choices.delete(event.callId)
     const receipt = event.scope === undefined ? undefined : this.#latest.get(event.scope.channel)
     if (receipt === undefined || receipt.turnId !== event.turnId || !isGuestCall(event)) return
+    const line = callLine(event)
     const { reason, fingerprint, usage } = event
     const used = { input: usage?.inputTokens ?? 0, output: usage?.outputTokens ?? 0 }
     this.#keep({
       ...receipt,
       payments: fingerprint === undefined ? receipt.payments : this.#pay(receipt, fingerprint, choice),
-      calls: [...receipt.calls, callLine(event)].slice(-KEPT_CALLS),
+      calls: [...receipt.calls, line].slice(-KEPT_CALLS),
       modelCalls: receipt.modelCalls + (event.route === 'model' ? 1 : 0),
-      toolCalls: event.route === 'tool' ? [...receipt.toolCalls, event.name ?? 'tool'] : receipt.toolCalls,
+      toolCalls: event.route === 'tool' ? [...receipt.toolCalls, line.name ?? 'tool'] : receipt.toolCalls,
       refusals:
         reason === 'ok'
           ? receipt.refusals

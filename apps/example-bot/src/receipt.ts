@@ -76,6 +76,9 @@ export interface Receipt {
   readonly cost: number | null
 }
 
+/** A worker may ask for a tool by any name. */
+const NAME_CHARS = 80
+
 /** The receipt of a turn of which nothing is known but its first event. */
 export function blankReceipt(event: TurnEvent, now: Date): Receipt {
   return {
@@ -107,7 +110,7 @@ export function callLine(event: CallEvent & { route: CallLine['route'] }): CallL
     status: event.status,
     reason: event.reason,
     durationMs: event.durationMs,
-    ...(event.name === undefined ? {} : { name: event.name }),
+    ...(event.name === undefined ? {} : { name: event.name.slice(0, NAME_CHARS) }),
     ...(event.upstreamStatus === undefined ? {} : { upstreamStatus: event.upstreamStatus }),
     ...(event.model === undefined ? {} : { model: event.model }),
     ...(event.fingerprint === undefined ? {} : { fingerprint: event.fingerprint }),

@@ -3,11 +3,8 @@ import { limits } from '@sandbox/protocol'
 import type { ChannelKey, ChatSurface, InboundMessage, OutboundReply } from '@sandbox/roundtable-plugin'
 import { BotError } from '../errors.ts'
 import { ReplyFiles, type RoomFile } from './reply-files.ts'
+import { RoomHistory } from './room-history.ts'
 
-/** Most entries kept, over all channels. */
-const KEPT_ENTRIES = 400
-/** Most characters kept of what was said, so that a fresh view can be told all of it at once. */
-const KEPT_CHARS = 1_000_000
 /** Most messages of a channel that may wait for their turn. */
 const WAITING_MESSAGES = 20
 
@@ -45,6 +42,13 @@ export interface RoomEntry {
   readonly files?: readonly RoomFile[]
 }
 
+/** What somebody says, and where. */
+export interface RoomSaid {
+  readonly channel: string
+  readonly speakerId: string
+  readonly text: string
+}
+
 /** An answer as it grows: the worker's words, like the answer itself. */
 export interface RoomDraft {
   readonly channel: ChannelKey
@@ -76,15 +80,13 @@ export class Room implements ChatSurface {
   readonly supportsFiles = true
   readonly channels: readonly RoomChannel[]
   readonly #turnOf: (channel: string) => string | undefined
-  readonly #entries: RoomEntry[] = []
+  readonly #history = new RoomHistory()
   readonly #files = new ReplyFiles()
   readonly #drafts = new Map<ChannelKey, RoomDraft>()
-  #chars = 0
   readonly #typing = new Map<ChannelKey, number>()
   readonly #waiting = new Map<ChannelKey, number>()
   readonly #listeners = new Set<(event: RoomEvent) => void>()
   #deliver: ((message: InboundMessage) => Promise<void>) | undefined
-  #lastId = 0
 
   constructor(options: RoomOptions) {
     this.surface = options.prefix
@@ -138,7 +140,7 @@ export class Room implements ChatSurface {
 
   /** What has been said, oldest first. */
   entries(): readonly RoomEntry[] {
-    return [...this.#entries]
+    return this.#history.all()
   }
 
   /** The channels in which an answer is being written. */
@@ -172,7 +174,16 @@ export class Room implements ChatSurface {
    *
    * @throws BotError `message`: no such channel or speaker, blank or too long, too many waiting, or closed.
    */
-  post(said: { channel: string; speakerId: string; text: string }): RoomEntry {
+  post(said: RoomSaid): RoomEntry {
+    return this.#take(said).entry
+  }
+
+  /** The same; resolves when its turn is over, or when nobody takes it. */
+  async ask(said: RoomSaid): Promise<void> {
+    await this.#take(said).over
+  }
+
+  #take(said: RoomSaid): { entry: RoomEntry; over: Promise<void> } {
     const { channel, speaker } = this.#find(said)
     const deliver = this.#deliver
     if (deliver === undefined) throw refuse('The bot is not running.')
@@ -190,8 +201,7 @@ export class Room implements ChatSurface {
       speakerId: speaker.id,
       text: said.text,
     })
-    void this.#hand(deliver, inbound(this.surface, entry, speaker))
-    return entry
+    return { entry, over: this.#hand(deliver, inbound(this.surface, entry, speaker)) }
   }
 
   async #hand(deliver: (message: InboundMessage) => Promise<void>, message: InboundMessage): Promise<void> {
@@ -209,7 +219,7 @@ export class Room implements ChatSurface {
     }
   }
 
-  #find(said: { channel: string; speakerId: string }): { channel: RoomChannel; speaker: RoomSpeaker } {
+  #find(said: RoomSaid): { channel: RoomChannel; speaker: RoomSpeaker } {
     const channel = this.channels.find((known) => known.key === said.channel)
     if (channel === undefined) throw refuse('There is no such channel.')
     const speaker = channel.speakers.find((known) => known.id === said.speakerId)
@@ -218,13 +228,7 @@ export class Room implements ChatSurface {
   }
 
   #add(entry: Omit<RoomEntry, 'id' | 'at'>): RoomEntry {
-    this.#lastId += 1
-    const added = { id: this.#lastId, at: new Date().toISOString(), ...entry }
-    this.#entries.push(added)
-    this.#chars += added.text.length
-    while (this.#entries.length > KEPT_ENTRIES || (this.#chars > KEPT_CHARS && this.#entries.length > 1)) {
-      this.#chars -= this.#entries.shift()?.text.length ?? 0
-    }
+    const added = this.#history.add(entry)
     this.#tell({ type: 'entry', entry: added })
     return added
   }

@@ -88,6 +88,7 @@ function Trouble() {
               class="quiet"
               onClick={() => {
                 trouble.value = ''
+                document.getElementById('message')?.focus()
               }}
             >
               Dismiss

@@ -96,7 +96,8 @@ async function readEvents(
     const blocks = text.split('\n\n')
     text = blocks.pop() ?? ''
     for (const block of blocks) {
-      const [, type, data] = /^event: (.*)\ndata: (.*)$/.exec(block) ?? []
+      // Not `.`, which stops at U+2028 too: that may stand inside of a JSON string.
+      const [, type, data] = /^event: ([^\n]*)\ndata: ([^\n]*)$/.exec(block) ?? []
       if (type !== undefined && data !== undefined) onEvent(type, JSON.parse(data))
     }
   }

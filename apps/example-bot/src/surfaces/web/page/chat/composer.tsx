@@ -48,18 +48,18 @@ function Speakers() {
 }
 
 function PayerLine() {
-  const payer = useSignal<PayerAnswer | undefined>(undefined)
   const [key, who, open] = [current.value, speaker.value?.id, link.value.state === 'open']
+  const scope = `${key} ${who}`
+  const told = useSignal<{ scope: string; payer: PayerAnswer | undefined } | undefined>(undefined)
   const turn = latest.value?.state
   useEffect(() => {
     if (!open || who === undefined) return
     let over = false
     const look = async () => {
       if (document.visibilityState === 'hidden') return
-      const answer = await ask<PayerAnswer>(
-        `/api/key?${new URLSearchParams({ channel: key, speaker: who })}`,
-      ).catch(() => undefined)
-      if (!over && JSON.stringify(answer) !== JSON.stringify(payer.value)) payer.value = answer
+      const path = `/api/key?${new URLSearchParams({ channel: key, speaker: who })}`
+      const next = { scope, payer: await ask<PayerAnswer>(path).catch(() => undefined) }
+      if (!over && JSON.stringify(next) !== JSON.stringify(told.value)) told.value = next
     }
     void look()
     const timer = setInterval(() => void look(), LOOK_MS)
@@ -67,10 +67,11 @@ function PayerLine() {
       over = true
       clearInterval(timer)
     }
-  }, [key, who, open, turn, payer])
+  }, [key, who, scope, open, turn, told])
+  const payer = told.value?.scope === scope ? told.value.payer : undefined
   return (
     <p class="payer" aria-live="polite">
-      {payer.value === undefined ? null : <PayerWords payer={payer.value} />}
+      {payer === undefined ? null : <PayerWords payer={payer} />}
     </p>
   )
 }

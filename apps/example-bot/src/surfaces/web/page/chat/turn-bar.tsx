@@ -6,6 +6,11 @@ import { attempt, current, latest } from '../state.ts'
 export function TurnBar() {
   const receipt = latest.value
   if (receipt === undefined || !running(receipt)) return null
+  const stop = async () => {
+    await attempt(() => ask('/api/stop', { channel: current.value }))
+    // The button goes with the turn: somebody on a keyboard is not left nowhere.
+    document.getElementById('message')?.focus()
+  }
   const now = roadOf(receipt).find(({ state }) => state === 'now')
   return (
     <div class="turn-bar">
@@ -14,11 +19,7 @@ export function TurnBar() {
         <bdi>{receipt.speaker.name}</bdi>’s turn
         {now === undefined ? '' : ` · ${now.title.toLowerCase()}: ${now.detail}`}
       </p>
-      <button
-        type="button"
-        class="stop"
-        onClick={() => void attempt(() => ask('/api/stop', { channel: current.value }))}
-      >
+      <button type="button" class="stop" onClick={() => void stop()}>
         Stop
       </button>
     </div>

@@ -10,7 +10,9 @@ export function Road() {
   return (
     <section class="card" aria-labelledby="road-title">
       <header class="card-head">
-        <h3 id="road-title">{picked.value === undefined ? 'Latest turn' : 'Picked turn'}</h3>
+        <h3 id="road-title" tabIndex={-1}>
+          {picked.value === undefined ? 'Latest turn' : 'Picked turn'}
+        </h3>
         {receipt === undefined ? null : <RoadFacts receipt={receipt} />}
       </header>
       {receipt === undefined ? (
@@ -40,6 +42,7 @@ function RoadFacts({ receipt }: { receipt: Receipt }) {
           class="quiet"
           onClick={() => {
             picked.value = undefined
+            document.getElementById('road-title')?.focus()
           }}
         >
           Back to the latest

@@ -51,6 +51,7 @@ function Row({ receipt }: { receipt: Receipt }) {
         aria-pressed={shown.value?.turnId === receipt.turnId}
         onClick={() => {
           picked.value = receipt.turnId
+          document.getElementById('road-title')?.focus()
         }}
       >
         <time dateTime={receipt.at}>{new Date(receipt.at).toLocaleTimeString()}</time>
