@@ -1,46 +1,53 @@
-import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import type { CallEvent, HostTool } from '@sandbox/broker'
-import { redact } from '@sandbox/credential-scope'
-import { keyFile } from '@sandbox/credential-scope/sources'
-import { buildImage, createProcessDriver, type Driver } from '@sandbox/docker-worker'
+import type { HostTool } from '@sandbox/broker'
+import type { KeyFile } from '@sandbox/credential-scope/sources'
 import {
   type ChannelKey,
   type ChatSurface,
-  type DriverInstall,
-  type SandboxOptions,
-  sandbox,
-  type TurnEvent,
+  type HostLogger,
+  PI_SANDBOX,
+  type PiSandboxService,
+  SANDBOX,
+  type SandboxPlugin,
+  type SandboxService,
 } from '@sandbox/roundtable-plugin'
 import { createHost, type Host } from '@sandbox/roundtable-plugin/host'
 import { chooseDriver, type DriverPlace } from './choose-driver.ts'
 import type { DriverConfig } from './config.ts'
 import { BotError } from './errors.ts'
-import { plain } from './plain-text.ts'
+import { textLog } from './operator/log.ts'
+import { turnOnNewChannels } from './operator/new-channels.ts'
+import type { Routes } from './operator/routes.ts'
+import { type BotLimits, type BotWatchers, piPlugin, sealedPlugin } from './plugins.ts'
+import { prepareDriver } from './prepare-driver.ts'
 import { impassable, openStateDir, type StateDir } from './state-dir.ts'
 
 /** Options of {@link openBot}. */
-export interface BotOptions extends DriverConfig {
+export interface BotOptions extends DriverConfig, BotWatchers {
   /** Absolute path of the state directory; see `openStateDir`. */
   readonly stateDir: string
-  /** Replaces the guest program inside the worker. For tests that do not trust it. */
-  readonly guestBundle?: string
-  /** Full URL of the Chat Completions endpoint. */
-  readonly modelUrl: string
-  /** Name of the model, as that service knows it; default `demo`, for the stand-in. */
-  readonly model?: string
+  /** The key file; it is checked at the start. */
+  readonly keys: Pick<KeyFile, 'check'>
+  /** Which service and model each channel and speaker uses, and in which mode. */
+  readonly routes: Routes
   /** `http:` for loopback hosts. */
   readonly allowHttp: boolean
-  /** Path of `keys.json`. */
-  readonly keysPath: string
-  /** Channels that are on when there is no state yet. */
-  readonly initialChannels: readonly ChannelKey[]
+  /** Replaces the sealed guest program inside the worker. For tests that do not trust it. */
+  readonly guestBundle?: string
+  /** An image for Pi workers; left out, one is built, with `piContent` when that is given. */
+  readonly piImage?: string
+  /** Folder with the operator's own prompts, skills and tools. */
+  readonly piContent?: string
   readonly surfaces: readonly ChatSurface[]
   readonly tools?: readonly HostTool[]
-  readonly onCall?: (event: CallEvent) => void
-  readonly onTurn?: (event: TurnEvent) => void
+  readonly bounds?: BotLimits
+  /** Who may use owner commands on Discord; with it the commands are there. */
+  readonly ownerId?: string
   /** One line for people, without line break: progress, warnings, failures. No secrets. */
   readonly log: (line: string) => void
+  /** The host's structured lines; left out, they are told to `log`. */
+  readonly logger?: HostLogger
+  /** Told of the host before it is started, for surfaces that need its commands. */
+  readonly onHost?: (host: Host) => void
   /** Calls the start off. */
   readonly signal?: AbortSignal
 }
@@ -51,68 +58,86 @@ export interface Bot {
   readonly driverKind: 'docker' | 'process'
   /** `none` is no sandbox: say so wherever a person can see it. */
   readonly isolation: 'container' | 'none'
-  /** Ends every turn and removes every worker. Idempotent. */
-  close(): Promise<void>
+  /** Who serves a channel in its mode, whether it is on or off. */
+  serviceOf(channel: ChannelKey): SandboxService | PiSandboxService
+  /**
+   * Ends every turn and removes every worker. Idempotent. With `drainMs`, turns that run or wait have that long to
+   * come to their end.
+   */
+  close(options?: { readonly drainMs?: number }): Promise<void>
 }
 
-/** The name of the stand-in's model. */
-const MODEL = 'demo'
-/** Tags of what the demo builds; an operator's own `sandbox-worker:latest` is left alone. */
-const IMAGE = 'sandbox-worker:demo'
-
 /**
- * Starts the whole bot: state directory, key file, driver with its image, plugin and host. What is wrong is
+ * Starts the whole bot: state directory, key file, driver with its images, plugins and host. What is wrong is
  * refused here and not by the first message. Nothing is left behind when it rejects.
  *
  * @throws BotError, and the errors of the packages it starts; each message says what to do.
  */
 export async function openBot(options: BotOptions): Promise<Bot> {
-  const { log } = options
+  const { log, ownerId, routes, signal } = options
   const state = openStateDir({ path: options.stateDir })
-  const keys = keyFile({ path: options.keysPath, onProblem: (problem) => log(problem.message) })
-  keys.check()
+  options.keys.check()
   const place = await chooseDriver(options)
-  options.signal?.throwIfAborted()
+  signal?.throwIfAborted()
   announce(place, state, log)
-  const driver = await prepareDriver(place, options)
-  options.signal?.throwIfAborted()
+  const plugins = await openPlugins(place, state, options)
+  signal?.throwIfAborted()
   const host = await createHost({
-    plugins: [sandbox({ ...pluginOptions(options, state), ...driver, apiKey: keys.getter })],
+    plugins,
     surfaces: [...options.surfaces],
-    logger: lineLogger(log),
+    logger: options.logger ?? textLog(log).logger,
+    ...(ownerId === undefined ? {} : { ownerId, discord: {} }),
   })
+  options.onHost?.(host)
+  const serviceOf = (channel: ChannelKey) =>
+    routes.modeOf(channel) === 'pi' ? host.services.get(PI_SANDBOX) : host.services.get(SANDBOX)
   try {
     await host.start()
+    turnOnChannels(routes, serviceOf, state.knownChannels)
   } catch (error) {
     await host.stop()
     throw error
   }
-  let closed: Promise<void> | undefined
   return {
     host,
     driverKind: place.kind,
     isolation: place.isolation,
-    close: () => {
-      closed ??= host.stop()
-      return closed
-    },
+    serviceOf,
+    close: (how) => host.stop(how),
   }
 }
 
-function pluginOptions(options: BotOptions, state: StateDir): Omit<SandboxOptions, 'apiKey' | 'driver'> {
-  const { tools, onCall, onTurn } = options
-  return {
-    runRoot: state.runRoot,
-    workspaceRoot: state.workspaceRoot,
-    stateFile: state.stateFile,
-    initialChannels: options.initialChannels,
-    model: options.model ?? MODEL,
-    modelUrl: options.modelUrl,
-    allowHttp: options.allowHttp,
-    ...state.worker,
-    ...(tools && { tools }),
+async function openPlugins(
+  place: DriverPlace,
+  state: StateDir,
+  options: BotOptions,
+): Promise<readonly SandboxPlugin[]> {
+  const { image, guestBundle, piImage, piContent, log, signal, routes, allowHttp, tools } = options
+  const { onCall, onTurn, onReceipt, onProgress, bounds = {} } = options
+  const watchers = {
     ...(onCall && { onCall }),
     ...(onTurn && { onTurn }),
+    ...(onReceipt && { onReceipt }),
+    ...(onProgress && { onProgress }),
+  }
+  const parts = { state, routes, allowHttp, bounds, watchers, ...(tools && { tools }) }
+  const plugins: SandboxPlugin[] = []
+  if (routes.uses('sealed')) {
+    const driver = await prepareDriver(place, { guest: 'sealed', image, guestBundle, log, signal })
+    plugins.push(sealedPlugin({ ...parts, driver }))
+  }
+  if (routes.uses('pi')) {
+    const driver = await prepareDriver(place, { guest: 'pi', image: piImage, piContent, log, signal })
+    plugins.push(piPlugin({ ...parts, driver }))
+  }
+  return plugins
+}
+
+function turnOnChannels(routes: Routes, serviceOf: Bot['serviceOf'], path: string): void {
+  for (const mode of ['sealed', 'pi'] as const) {
+    const channels = routes.channelsOf(mode)
+    const [first] = channels
+    if (first !== undefined) turnOnNewChannels({ path, mode, channels, store: serviceOf(first).channels })
   }
 }
 
@@ -132,54 +157,4 @@ function announce(place: DriverPlace, state: StateDir, log: (line: string) => vo
       `This is a root shell: workers run as uid ${state.worker.uid}, gid ${state.worker.gid}, never as root.`,
     )
   }
-}
-
-/** What the plugin is told about its driver; the image is built first when there is none. */
-async function prepareDriver(place: DriverPlace, options: BotOptions) {
-  const { guestBundle } = options
-  if (place.kind === 'process') {
-    if (guestBundle === undefined) return { driver: 'process' as const }
-    return { driver: (install: DriverInstall) => processDriver(install, guestBundle) }
-  }
-  const { engineSocket } = place
-  return {
-    driver: 'docker' as const,
-    engineSocket,
-    image: options.image ?? (await build(engineSocket, options)),
-  }
-}
-
-function processDriver({ runRoot, user }: DriverInstall, bundle: string): Driver {
-  return createProcessDriver({ runRoot, user, bundle, scrub: redact })
-}
-
-async function build(engineSocket: string, options: BotOptions): Promise<string> {
-  const { guestBundle, log, signal } = options
-  const built = await buildImage({
-    tag: guestBundle === undefined ? IMAGE : `${IMAGE}-${digest(guestBundle)}`,
-    engineSocket,
-    onProgress: log,
-    ...(guestBundle === undefined ? {} : { bundle: guestBundle }),
-    ...(signal === undefined ? {} : { signal }),
-  })
-  return built.id
-}
-
-function digest(path: string): string {
-  return createHash('sha256').update(readFileSync(path)).digest('hex').slice(0, 12)
-}
-
-/** The host's structured lines as lines for people. Some of their words come from a worker, so none is obeyed. */
-function lineLogger(log: (line: string) => void) {
-  const line = (fields: object, message: string): void => {
-    const about = Object.entries(fields).map(([name, value]) =>
-      name === 'err' ? String((value as Error | undefined)?.message) : `${name} ${words(value)}`,
-    )
-    log(plain(redact(about.length === 0 ? message : `${message}: ${about.join(', ')}`)))
-  }
-  return { info: () => {}, warn: line, error: line }
-}
-
-function words(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value)
 }

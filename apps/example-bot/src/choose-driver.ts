@@ -56,8 +56,14 @@ function mend(problem: string): string {
   return 'Start the engine, or name its socket with SANDBOX_DOCKER_SOCKET.'
 }
 
-/** Asks an engine whether it is there (`GET /_ping` of the Engine API). `undefined` when it is. */
-function engineProblem(path: string, signal?: AbortSignal): Promise<string | undefined> {
+/**
+ * Asks an engine whether it is there (`GET /_ping` of the Engine API): `undefined` when it is, else why not, for
+ * people.
+ */
+export function engineProblem(
+  path = engineSocketPath({}),
+  signal?: AbortSignal,
+): Promise<string | undefined> {
   return new Promise((done) => {
     const socket = connect({ path })
     let answer = ''

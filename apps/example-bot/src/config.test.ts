@@ -49,10 +49,42 @@ describe('command line', () => {
     })
   })
 
+  test('commands of an operator', () => {
+    const path = `${process.cwd()}/bot.jsonc`
+    expect(read('--config bot.jsonc', { SANDBOX_DOCKER_SOCKET: '/a.sock' })).toEqual({
+      command: 'bot',
+      path,
+      engineSocket: '/a.sock',
+      colour: true,
+    })
+    expect(read('doctor --call --json')).toEqual({ command: 'doctor', path, call: true, json: true })
+    expect(read('init --dir /srv/bot --provider openai --key env:KEY --port 9 --yes')).toEqual({
+      command: 'init',
+      dir: '/srv/bot',
+      provider: 'openai',
+      key: 'env:KEY',
+      port: 9,
+      yes: true,
+    })
+    expect(read('keys check --config bot.jsonc')).toEqual({ command: 'keys-check', path })
+  })
+
   test('help wins, and names every flag', () => {
     expect(read('--help --check')).toEqual({ command: 'help' })
     expect(read('-h')).toEqual({ command: 'help' })
-    for (const flag of ['--driver', '--check', '--json', '--port', '--state', '--image', '--channel']) {
+    const operator = [
+      '--config',
+      '--dir',
+      '--provider',
+      '--url',
+      '--model',
+      '--mode',
+      '--key',
+      '--owner',
+      '--yes',
+    ]
+    const demo = ['--driver', '--check', '--json', '--port', '--state', '--image', '--channel', '--speaker']
+    for (const flag of [...demo, ...operator, '--call']) {
       expect(USAGE).toContain(flag)
     }
   })
@@ -80,7 +112,12 @@ describe('command line', () => {
     ['keys check now', '"now" is one word too many.'],
     ['keys explain', '"keys explain" needs --channel'],
     ['keys check --port 1', '--port does not go with "keys check".'],
-    ['--json', '--json goes with --check.'],
+    ['--json', '--json goes with --check or "doctor".'],
+    ['--yes', '--yes goes with "init".'],
+    ['--config x --port 1', '--port does not go with --config: it stands in the configuration.'],
+    ['doctor --port 1', '--port does not go with "doctor".'],
+    ['doctor now', '"now" is one word too many.'],
+    ['keys check --config x --state y', '--config and --state do not go together.'],
     ['--check --port 1', '--port does not go with --check.'],
     ['--speaker u', '--speaker goes with "keys explain".'],
     ['--driver', '--driver needs a value.'],

@@ -1,6 +1,9 @@
 import { isAbsolute, resolve } from 'node:path'
 import { engineSocketPath } from '@sandbox/docker-worker'
 import { BotError } from './errors.ts'
+import { type Command, type Flags, readFlags } from './flags.ts'
+
+export { USAGE } from './usage.ts'
 
 /** Which driver runs the worker. `auto` is Docker when an engine answers, else a plain process, said aloud. */
 export type DriverChoice = 'docker' | 'process' | 'auto'
@@ -12,6 +15,28 @@ export interface DriverConfig {
   readonly engineSocket?: string
   /** An image to use as it is, in place of one that is built. */
   readonly image?: string
+}
+
+/** Where the key file is: in a state directory, or where a configuration says. */
+export interface KeysPlace {
+  readonly stateDir?: string
+  /** Path of a configuration. */
+  readonly path?: string
+}
+
+/** What `init` is told by flags; what is left out is asked, or has a default. */
+export interface InitConfig {
+  readonly command: 'init'
+  readonly dir: string
+  readonly provider?: string
+  readonly url?: string
+  readonly model?: string
+  readonly mode?: string
+  readonly key?: string
+  readonly owner?: string
+  readonly port?: number
+  /** Asks nothing. */
+  readonly yes: boolean
 }
 
 /** What a person asked for. */
@@ -26,62 +51,35 @@ export type Config =
       readonly colour: boolean
     }
   | {
+      readonly command: 'bot'
+      readonly path: string
+      readonly engineSocket?: string
+      readonly colour: boolean
+    }
+  | {
       readonly command: 'check'
       readonly where: DriverConfig
       readonly json: boolean
       readonly colour: boolean
     }
-  | { readonly command: 'keys-check'; readonly stateDir?: string }
+  | InitConfig
   | {
+      readonly command: 'doctor'
+      readonly path: string
+      readonly engineSocket?: string
+      /** Makes a call of one token to each provider. */
+      readonly call: boolean
+      readonly json: boolean
+    }
+  | ({ readonly command: 'keys-check' } & KeysPlace)
+  | ({
       readonly command: 'keys-explain'
-      readonly stateDir?: string
       readonly channel: string
       readonly speaker: string
-    }
+    } & KeysPlace)
 
-/** What `--help` prints. */
-export const USAGE = `A chat bot whose agent runs in a sealed container, paid for by the key of its channel and speaker.
-
-  demo [--driver docker|process] [--image NAME] [--port N] [--state DIR]
-                           starts a stand-in model service and the bot, prints the address of its page
-  demo --check [--json] [--driver docker|process] [--image NAME]
-                           plays a script without a person and prints a row a turn
-  demo keys check [--state DIR]
-                           reads the key file as the bot does and says what is wrong
-  demo keys explain --channel KEY [--speaker ID] [--state DIR]
-                           says which rule chooses a key; never prints a key
-  demo --help
-
-  --driver    docker: containers, or nothing. process: a plain child process, which is NO sandbox.
-              Left out: docker when an engine answers.
-  --image     an image to use as it is; left out, one is built from this machine's files, without a registry
-  --port      of the page, on 127.0.0.1; left out, any free port
-  --state     a private directory for keys, sockets and workspaces; left out, /tmp/sandbox-demo-<uid>
-
-Environment: SANDBOX_DOCKER_SOCKET or DOCKER_HOST name the engine's Unix socket; NO_COLOR turns colours off.
-`
-
-type Flags = Map<string, string | true>
-
-const FLAGS: Readonly<Record<string, 'value' | 'switch'>> = {
-  '--help': 'switch',
-  '--check': 'switch',
-  '--json': 'switch',
-  '--driver': 'value',
-  '--image': 'value',
-  '--port': 'value',
-  '--state': 'value',
-  '--channel': 'value',
-  '--speaker': 'value',
-}
-
-const ALLOWED: Readonly<Record<Config['command'], readonly string[]>> = {
-  help: Object.keys(FLAGS),
-  serve: ['--driver', '--image', '--port', '--state'],
-  check: ['--check', '--json', '--driver', '--image'],
-  'keys-check': ['--state'],
-  'keys-explain': ['--state', '--channel', '--speaker'],
-}
+/** The configuration that is meant when none is named. */
+const USUAL = 'bot.jsonc'
 
 /**
  * Reads the command line and the environment: the only place that does.
@@ -90,77 +88,86 @@ const ALLOWED: Readonly<Record<Config['command'], readonly string[]>> = {
  * `engine_remote` when `DOCKER_HOST` names no local Unix socket.
  */
 export function readConfig(argv: readonly string[] = process.argv.slice(2), env = process.env): Config {
-  const { words, flags } = split(argv)
-  if (flags.has('--help')) return { command: 'help' }
-  const command = commandOf(words, flags)
-  for (const flag of flags.keys()) {
-    if (!ALLOWED[command].includes(flag)) throw usage(misplaced(flag, command))
-  }
-  const stateDir = flags.get('--state')
-  const state = typeof stateDir === 'string' ? { stateDir: resolve(stateDir) } : {}
+  const { command, flags } = readFlags(argv)
   const colour = env.NO_COLOR === undefined || env.NO_COLOR === ''
-  switch (command) {
-    case 'help':
-      return { command }
-    case 'serve':
-      return { command, where: where(flags, env), port: port(flags), ...state, colour }
-    case 'check':
-      return { command, where: where(flags, env), json: flags.has('--json'), colour }
-    case 'keys-check':
-      return { command, ...state }
-    case 'keys-explain':
-      return { command, ...state, channel: channel(flags), speaker: String(flags.get('--speaker') ?? '') }
+  return READERS[command]({ flags, env, colour })
+}
+
+interface Given {
+  readonly flags: Flags
+  readonly env: NodeJS.ProcessEnv
+  readonly colour: boolean
+}
+
+const READERS: Readonly<Record<Command, (given: Given) => Config>> = {
+  help: () => ({ command: 'help' }),
+  serve: ({ flags, env, colour }) => ({
+    command: 'serve',
+    where: where(flags, env),
+    port: port(flags) ?? 0,
+    ...stateDir(flags),
+    colour,
+  }),
+  bot: ({ flags, env, colour }) => ({ command: 'bot', path: path(flags), ...engine(env), colour }),
+  check: ({ flags, env, colour }) => ({
+    command: 'check',
+    where: where(flags, env),
+    json: flags.has('--json'),
+    colour,
+  }),
+  init: ({ flags }) => initConfig(flags),
+  doctor: ({ flags, env }) => ({
+    command: 'doctor',
+    path: path(flags),
+    ...engine(env),
+    call: flags.has('--call'),
+    json: flags.has('--json'),
+  }),
+  'keys-check': ({ flags }) => ({ command: 'keys-check', ...keysPlace(flags) }),
+  'keys-explain': ({ flags }) => ({
+    command: 'keys-explain',
+    ...keysPlace(flags),
+    channel: channel(flags),
+    speaker: text(flags, '--speaker') ?? '',
+  }),
+}
+
+function initConfig(flags: Flags): InitConfig {
+  const number = port(flags)
+  const given = {
+    provider: text(flags, '--provider'),
+    url: text(flags, '--url'),
+    model: text(flags, '--model'),
+    mode: text(flags, '--mode'),
+    key: text(flags, '--key'),
+    owner: text(flags, '--owner'),
+  }
+  return {
+    command: 'init',
+    dir: resolve(text(flags, '--dir') ?? '.'),
+    ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)),
+    ...(number === undefined ? {} : { port: number }),
+    yes: flags.has('--yes'),
   }
 }
 
-function split(argv: readonly string[]): { words: string[]; flags: Flags } {
-  const words: string[] = []
-  const flags: Flags = new Map()
-  const rest = [...argv]
-  for (let arg = rest.shift(); arg !== undefined; arg = rest.shift()) {
-    if (arg === '-h') arg = '--help'
-    if (arg === '--') continue
-    if (!arg.startsWith('-')) {
-      words.push(arg)
-      continue
-    }
-    const [name = '', inline] = cut(arg)
-    const kind = Object.hasOwn(FLAGS, name) ? FLAGS[name] : undefined
-    if (kind === undefined) throw usage(`There is no flag ${name}.`)
-    if (flags.has(name)) throw usage(`${name} is given twice.`)
-    if (kind === 'switch') {
-      if (inline !== undefined) throw usage(`${name} takes no value.`)
-      flags.set(name, true)
-      continue
-    }
-    const value = inline ?? rest.shift()
-    if (value === undefined || value === '' || (inline === undefined && value.startsWith('--'))) {
-      throw usage(`${name} needs a value.`)
-    }
-    flags.set(name, value)
-  }
-  return { words, flags }
+function text(flags: Flags, name: string): string | undefined {
+  const value = flags.get(name)
+  return typeof value === 'string' ? value : undefined
 }
 
-function cut(arg: string): [string, string?] {
-  const at = arg.indexOf('=')
-  return at < 0 ? [arg] : [arg.slice(0, at), arg.slice(at + 1)]
+function path(flags: Flags): string {
+  return resolve(text(flags, '--config') ?? USUAL)
 }
 
-function commandOf(words: readonly string[], flags: Flags): Config['command'] {
-  const [first, second, third] = words
-  if (first === undefined) return flags.has('--check') ? 'check' : 'serve'
-  if (first !== 'keys') throw usage(`There is no command "${first}".`)
-  if (third !== undefined) throw usage(`"${third}" is one word too many.`)
-  if (second === 'check') return 'keys-check'
-  if (second === 'explain') return 'keys-explain'
-  throw usage('"keys" is followed by "check" or "explain".')
+function stateDir(flags: Flags): { stateDir?: string } {
+  const given = text(flags, '--state')
+  return given === undefined ? {} : { stateDir: resolve(given) }
 }
 
-function misplaced(flag: string, command: Config['command']): string {
-  if (flag === '--json') return '--json goes with --check.'
-  if (command.startsWith('keys')) return `${flag} does not go with "${command.replace('-', ' ')}".`
-  return command === 'check' ? `${flag} does not go with --check.` : `${flag} goes with "keys explain".`
+function keysPlace(flags: Flags): KeysPlace {
+  if (flags.has('--config') && flags.has('--state')) throw usage('--config and --state do not go together.')
+  return flags.has('--config') ? { path: path(flags) } : stateDir(flags)
 }
 
 function where(flags: Flags, env: NodeJS.ProcessEnv): DriverConfig {
@@ -172,34 +179,34 @@ function where(flags: Flags, env: NodeJS.ProcessEnv): DriverConfig {
   if (driver === 'process' && image !== undefined) {
     throw usage('--image does not go with --driver process: a plain process has no image.')
   }
-  const socket = driver === 'process' ? undefined : engineSocket(env)
   return {
     driver,
-    ...(socket === undefined ? {} : { engineSocket: socket }),
+    ...(driver === 'process' ? {} : engine(env)),
     ...(typeof image === 'string' ? { image } : {}),
   }
 }
 
-function engineSocket(env: NodeJS.ProcessEnv): string | undefined {
+function engine(env: NodeJS.ProcessEnv): { engineSocket?: string } {
   const own = env.SANDBOX_DOCKER_SOCKET?.replace(/^unix:\/\//, '')
   if (own) {
-    if (isAbsolute(own)) return own
+    if (isAbsolute(own)) return { engineSocket: own }
     throw new BotError('usage', `SANDBOX_DOCKER_SOCKET is an absolute path of a Unix socket, not "${own}".`)
   }
-  return env.DOCKER_HOST ? engineSocketPath(env) : undefined
+  return env.DOCKER_HOST ? { engineSocket: engineSocketPath(env) } : {}
 }
 
-function port(flags: Flags): number {
-  const text = flags.get('--port') ?? '0'
-  if (typeof text !== 'string' || !/^\d{1,5}$/.test(text) || Number(text) > 65_535) {
-    throw usage(`--port is a number from 0 to 65535, not "${text}".`)
+function port(flags: Flags): number | undefined {
+  const given = flags.get('--port')
+  if (given === undefined) return undefined
+  if (typeof given !== 'string' || !/^\d{1,5}$/.test(given) || Number(given) > 65_535) {
+    throw usage(`--port is a number from 0 to 65535, not "${given}".`)
   }
-  return Number(text)
+  return Number(given)
 }
 
 function channel(flags: Flags): string {
-  const key = flags.get('--channel')
-  if (typeof key !== 'string') throw usage('"keys explain" needs --channel, such as --channel demo:team.')
+  const key = text(flags, '--channel')
+  if (key === undefined) throw usage('"keys explain" needs --channel, such as --channel demo:team.')
   return key
 }
 

@@ -12,8 +12,14 @@ export interface StateDir {
   readonly runRoot: string
   /** One workspace a channel, mounted writable into its worker. */
   readonly workspaceRoot: string
+  /** Everything of the channels in Pi mode. */
+  readonly partyDir: string
   /** Which channels the sandbox serves. */
   readonly stateFile: string
+  /** Which channels are served in Pi mode. */
+  readonly piStateFile: string
+  /** Which channels of the configuration were turned on before. */
+  readonly knownChannels: string
   /** Key files; only for the bot's own account. */
   readonly keysDir: string
   /** Set when the bot is root: the account that workers run as. */
@@ -40,7 +46,10 @@ export function openStateDir(options: { path?: string; uid?: number } = {}): Sta
     path,
     runRoot: join(path, 'run'),
     workspaceRoot: join(path, 'workspaces'),
+    partyDir: join(path, 'pi'),
     stateFile: join(path, 'state', 'channels.json'),
+    piStateFile: join(path, 'state', 'pi-channels.json'),
+    knownChannels: join(path, 'state', 'known-channels.json'),
     keysDir: join(path, 'keys'),
   }
   privateDir(dirname(state.stateFile), uid, 0o700)

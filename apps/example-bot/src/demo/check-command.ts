@@ -1,9 +1,11 @@
+import { keyFile } from '@sandbox/credential-scope/sources'
 import { openBot } from '../bot.ts'
 import type { Config, DriverConfig } from '../config.ts'
 import { stopSignals } from '../stop-signals.ts'
 import { type CheckBot, type CheckBotOptions, type CheckReport, runCheck } from './check.ts'
 import type { CheckRow } from './check-row.ts'
 import { checkTable } from './check-table.ts'
+import { standInRoutes } from './stand-in-routes.ts'
 
 /** What the bot says about turns that fail. */
 const EXPECTED_LINES = /^(?:turn failed|what the worker said)\b/
@@ -55,8 +57,11 @@ export function openCheckBot(
   log: (line: string) => void,
 ): Promise<CheckBot> {
   const { image, ...place } = where
+  const { modelUrl, keysPath, initialChannels: channels, ...asked } = options
   const named = image === undefined || options.guestBundle !== undefined ? {} : { image }
-  return openBot({ ...place, ...named, ...options, log })
+  const keys = keyFile({ path: keysPath, onProblem: ({ message }) => log(message) })
+  const routes = standInRoutes({ modelUrl, channels, keys })
+  return openBot({ ...place, ...named, ...asked, keys, routes, log })
 }
 
 /** A line on stderr that is written over where that is possible, and the bot's own lines, each once. */

@@ -31,8 +31,8 @@ export interface StandInCall {
 
 /** Options of {@link startStandIn}. */
 export interface StandInOptions {
-  /** The keys that it knows. Any other gets a 401. */
-  readonly keys: Iterable<string>
+  /** The keys that it knows, or `any`. Another gets a 401. */
+  readonly keys: Iterable<string> | 'any'
   /** Turns a key into what is recorded of it. */
   fingerprint(key: string): string
   /** Default: any free port. */
@@ -59,7 +59,7 @@ export interface StandIn extends AsyncDisposable {
  * the key, as real services partly do, and asked about the key it gives it away: what must not reach a guest.
  */
 export async function startStandIn(options: StandInOptions): Promise<StandIn> {
-  const keys = new Set(options.keys)
+  const keys = typeof options.keys === 'string' ? ('any' as const) : new Set(options.keys)
   const calls: StandInCall[] = []
   const server = createServer((request, response) => {
     answer(request, response, options, keys).then(
@@ -90,12 +90,12 @@ async function answer(
   request: IncomingMessage,
   response: ServerResponse,
   options: StandInOptions,
-  keys: ReadonlySet<string>,
+  keys: ReadonlySet<string> | 'any',
 ): Promise<StandInCall> {
   const body = await readBody(request)
   if (options.latencyMs !== undefined) await pause(options.latencyMs)
   const key = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1]
-  const knownKey = key !== undefined && keys.has(key)
+  const knownKey = key !== undefined && (keys === 'any' || keys.has(key))
   const told = reply(request, body, key, knownKey)
   if (told.afterMs !== undefined) await pause(told.afterMs, undefined, { signal: gone(response), ref: false })
   response.writeHead(told.status, { 'content-type': 'application/json', ...told.headers })

@@ -1,0 +1,236 @@
+import { dirname } from 'node:path'
+import { fingerprintOf } from '@sandbox/credential-scope'
+import type { KeyFile } from '@sandbox/credential-scope/sources'
+import type { ChannelKey } from '@sandbox/roundtable-plugin'
+import { engineProblem } from '../choose-driver.ts'
+import type { Config } from '../config.ts'
+import { startStandIn } from '../demo/stand-in-model.ts'
+import { watchKeys } from '../keys/watch-keys.ts'
+import type { BotLimits } from '../plugins.ts'
+import { readPrices } from '../prices.ts'
+import { type Surroundings, serve } from '../serve.ts'
+import { type RoomViews, type StartedBot, type StartOptions, startBot } from '../start-bot.ts'
+import type { RoomChannel } from '../surfaces/room.ts'
+import { AuditLog } from './audit-log.ts'
+import { jsonLog, textLog } from './log.ts'
+import { Metrics } from './metrics.ts'
+import { type Health, openMonitor } from './monitor.ts'
+import { openKeys } from './open-keys.ts'
+import { type OperatorConfig, ROOM, readBotFile } from './read-bot-file.ts'
+import { readReference } from './reference.ts'
+import { Routes } from './routes.ts'
+import { tappedSurface } from './tapped-surface.ts'
+
+type BotConfig = Extract<Config, { command: 'bot' }>
+
+const TURN_MS = { sealed: 120_000, pi: 600_000 } as const
+const RESTARTING = 'I am about to be restarted. Please say that again in a minute.'
+
+/**
+ * Runs the bot of a configuration until it is told to stop: then no message is taken any more, and the turns that run
+ * have until their deadline.
+ *
+ * @throws BotError `config` and the errors of everything that is started.
+ */
+export function serveBot({ path, colour, engineSocket }: BotConfig): Promise<void> {
+  const config = withEngine(readBotFile(path), engineSocket)
+  return serve({
+    start: (around) => new OperatorBot(config, around).start(),
+    colour,
+    terminal: config.surfaces.terminal === true,
+    makeLog: config.log === 'json' ? jsonLog : textLog,
+    stopWords:
+      'Stopping: turns that run come to their end first. Again to stop at once, which may leave a container for the next start to remove.',
+  })
+}
+
+/** The engine of the environment, where the configuration names none. */
+export function withEngine(config: OperatorConfig, engineSocket: string | undefined): OperatorConfig {
+  if (engineSocket === undefined || config.workers?.engineSocket !== undefined) return config
+  return { ...config, workers: { ...config.workers, engineSocket } }
+}
+
+/** Starts what a configuration asks for, each part in turn. */
+class OperatorBot {
+  readonly #config: OperatorConfig
+  readonly #around: Surroundings
+  readonly #keys: KeyFile
+  readonly #routes: Routes
+  readonly #metrics: Metrics
+  readonly #audit: AuditLog | undefined
+
+  constructor(config: OperatorConfig, around: Surroundings) {
+    this.#config = config
+    this.#around = around
+    const { log } = around
+    this.#keys = openKeys(config, { onProblem: ({ message }) => this.#keyProblem(message) })
+    this.#metrics = new Metrics({ modeOf: (channel) => this.#routes.modeOf(channel) })
+    this.#audit = config.audit && new AuditLog({ ...config.audit, onProblem: log.line })
+    this.#routes = new Routes({ providers: config.providers ?? {}, channels: config.channels }, this.#keys)
+  }
+
+  async start(): Promise<{ views?: RoomViews }> {
+    const { ends, log } = this.#around
+    if (this.#audit !== undefined) ends.push(() => this.#audit?.close())
+    this.#keys.check()
+    const routes = this.#config.providers === undefined ? await this.#standIn() : this.#routes
+    ends.push(watchKeys({ keys: this.#keys, onGone: (problem) => this.#keyProblem(problem) }))
+    const started = await startBot(await this.#options(routes))
+    ends.push(() => started.close({ drainMs: this.#drainMs() }))
+    if (this.#audit !== undefined) this.#record(started, this.#audit)
+    await this.#openMonitor(started)
+    if (started.page !== undefined) log.line(`page ${started.page.address}`)
+    log.line(`The bot runs, with ${started.bot.isolation === 'none' ? 'NO sandbox' : 'containers'}.`)
+    return started.views === undefined ? {} : { views: started.views }
+  }
+
+  /** Without providers everything is tried with a service that has no intelligence and costs nothing. */
+  async #standIn(): Promise<Routes> {
+    const { ends, log } = this.#around
+    const service = await startStandIn({ keys: 'any', fingerprint: fingerprintOf })
+    ends.push(() => service.close())
+    log.line('WARNING: there are no providers: a stand-in without intelligence answers.')
+    const url = service.url.replace(/\/chat\/completions$/, '')
+    const providers = { 'stand-in': { api: 'openai' as const, url, model: 'demo', allowHttp: true } }
+    return new Routes({ providers, channels: this.#config.channels }, this.#keys)
+  }
+
+  async #options(routes: Routes): Promise<StartOptions> {
+    const { path, stateDir, surfaces, workers = {}, providers, prices } = this.#config
+    const { driver = 'docker', engineSocket, image, piImage, piContent } = workers
+    const { web, discord } = surfaces
+    const directory = dirname(path)
+    const token = (reference: string, setting: string) => readReference(reference, { setting, directory })
+    const channels = roomChannels(this.#config)
+    return {
+      stateDir,
+      driver,
+      ...(engineSocket === undefined ? {} : { engineSocket }),
+      ...(image === undefined ? {} : { image }),
+      ...(piImage === undefined ? {} : { piImage }),
+      ...(piContent === undefined ? {} : { piContent }),
+      keys: this.#keys,
+      routes,
+      allowHttp:
+        providers === undefined || Object.values(providers).some(({ allowHttp }) => allowHttp === true),
+      bounds: boundsOf(this.#config),
+      ...(channels.length === 0 ? {} : { room: { prefix: ROOM, channels } }),
+      ...(web === undefined ? {} : { page: await pageOf(web, token) }),
+      ...(discord === undefined
+        ? {}
+        : {
+            ownerId: discord.ownerId,
+            discordToken: await token(discord.token, 'surfaces.discord.token'),
+          }),
+      ...(prices === undefined ? {} : { prices: readPrices(prices) }),
+      wrap: (surface) => tappedSurface(surface, this.#tap()),
+      watchers: { onCall: this.#metrics.onCall, onTurn: this.#metrics.onTurn },
+      log: this.#around.log,
+      signal: this.#around.signal,
+    }
+  }
+
+  #tap(): Parameters<typeof tappedSurface>[1] {
+    const audit = this.#audit?.content === true ? this.#audit : undefined
+    return {
+      closed: () => (this.#around.signal.aborted ? RESTARTING : undefined),
+      ...(audit && {
+        onMessage: ({ channel, authorId, authorName, text }) =>
+          audit.write({ event: 'message', channel, speakerId: authorId, speakerName: authorName, text }),
+        onReply: (channel, { chunks }) => audit.write({ event: 'reply', channel, text: chunks.join('\n\n') }),
+      }),
+    }
+  }
+
+  #record({ ledger, bot }: StartedBot, audit: AuditLog): void {
+    audit.write({ event: 'start', driver: bot.driverKind, isolation: bot.isolation, node: process.version })
+    const end = ledger.onChange((receipt) => {
+      if (receipt.state === 'settled') audit.turn(receipt, this.#routes.modeOf(receipt.channel))
+    })
+    // Under the bot's own end, so that the last turns are recorded.
+    this.#around.ends.splice(-1, 0, () => {
+      end()
+      audit.write({ event: 'stop' })
+    })
+  }
+
+  async #openMonitor(started: StartedBot): Promise<void> {
+    const { monitor } = this.#config
+    if (monitor === undefined) return
+    const served = await openMonitor({
+      ...monitor,
+      health: () => this.#health(started),
+      metrics: () => this.#metrics.text(),
+    })
+    // Under the bot's own end: a stop is watched, too.
+    this.#around.ends.splice(-1, 0, () => served.close())
+    this.#around.log.line(`monitor ${served.address}`)
+  }
+
+  async #health({ bot }: StartedBot): Promise<Health> {
+    const { engineSocket } = this.#config.workers ?? {}
+    const engine = bot.driverKind === 'docker' ? await engineProblem(engineSocket) : undefined
+    const keys = problemOf(() => this.#keys.rules())
+    const checks = { engine: engine ?? 'ok', keys: keys ?? 'ok' }
+    if (this.#around.signal.aborted) return { status: 'stopping', checks }
+    return { status: engine === undefined && keys === undefined ? 'ok' : 'failing', checks }
+  }
+
+  #keyProblem(problem: string): void {
+    this.#metrics.onKeyProblem()
+    this.#audit?.write({ event: 'keys_problem', problem })
+    this.#around.log.line(`WARNING: ${problem}`)
+  }
+
+  /** As long as a turn that has just begun may take. */
+  #drainMs(): number {
+    const modes = Object.values(this.#config.channels).map(({ mode }) => TURN_MS[mode])
+    return this.#config.limits?.turnTimeoutMs ?? Math.max(...modes)
+  }
+}
+
+function roomChannels({ channels }: OperatorConfig): readonly RoomChannel[] {
+  return Object.entries(channels)
+    .filter(([key]) => key.startsWith(`${ROOM}:`))
+    .map(([key, { title, about, speakers = [], mode }]) => ({
+      key: key as ChannelKey,
+      title: title ?? key.slice(ROOM.length + 1),
+      about:
+        about ?? (mode === 'pi' ? 'The Pi agent answers here.' : 'A fresh sealed worker for each message.'),
+      speakers,
+    }))
+}
+
+async function pageOf(
+  { token, ...page }: NonNullable<OperatorConfig['surfaces']['web']>,
+  read: (reference: string, setting: string) => Promise<string>,
+): Promise<NonNullable<StartOptions['page']>> {
+  return token === undefined ? page : { ...page, token: await read(token, 'surfaces.web.token') }
+}
+
+function boundsOf({ limits = {}, workers = {} }: OperatorConfig): BotLimits {
+  const { perSpeakerMinute, perChannelMinute, ...bounds } = limits
+  const { memoryBytes, cpus, pids } = workers
+  const admission = defined({ perSpeakerMinute, perChannelMinute })
+  const worker = defined({ memoryBytes, cpus, pids })
+  return {
+    ...bounds,
+    ...(Object.keys(admission).length === 0 ? {} : { admission }),
+    ...(Object.keys(worker).length === 0 ? {} : { limits: worker }),
+  }
+}
+
+function defined(values: Readonly<Record<string, number | undefined>>): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(values).filter((entry): entry is [string, number] => entry[1] !== undefined),
+  )
+}
+
+function problemOf(look: () => unknown): string | undefined {
+  try {
+    look()
+    return undefined
+  } catch (error) {
+    return (error as Error).message
+  }
+}
