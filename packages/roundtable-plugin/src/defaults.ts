@@ -1,4 +1,4 @@
-import { type BrokerOptions, type CallEvent, openSealedBroker } from '@sandbox/broker'
+import { type BrokerOptions, openSealedBroker } from '@sandbox/broker'
 import { redact } from '@sandbox/credential-scope'
 import { createDockerDriver, createProcessDriver, createWarmPool, type Driver } from '@sandbox/docker-worker'
 import { SandboxPluginError } from './errors.ts'
@@ -6,11 +6,24 @@ import { guardedLogger } from './guarded-logger.ts'
 import type { ChannelKey } from './host-contract.ts'
 import type { DriverInstall, SandboxRuntimeOptions } from './options.ts'
 import { type EarlierContainers, mindEarlierContainers } from './runtime/earlier-containers.ts'
+import { type LastTurn, LastTurns } from './runtime/last-turns.ts'
 import { checkOptionNames } from './runtime/option-names.ts'
-import type { SpendingScope } from './runtime/revocations.ts'
+import { isRevoked, type SpendingScope } from './runtime/revocations.ts'
 import { checkLargestTurn, resolveTurnPolicy } from './runtime/runtime-options.ts'
 import { SealedRuntime, type SealedRuntimePorts, type TurnReply } from './runtime/sealed-runtime.ts'
+import { checkChannel } from './runtime/turn-snapshot.ts'
 import { openWorkspaceLayout, type WorkspaceLayout } from './runtime/workspace-layout.ts'
+
+/** What a channel is doing. */
+export interface SandboxStatus {
+  readonly busy: boolean
+  /** `working`: a turn runs. `waiting`: one waits for the next turn. `none`: the next turn starts its own. */
+  readonly worker: 'working' | 'waiting' | 'none'
+  /** True when nobody may spend in it. A speaker who may not is not counted. */
+  readonly revoked: boolean
+  /** `undefined` when there was none since the runtime was made. */
+  readonly last: LastTurn | undefined
+}
 
 /**
  * Answers messages from sealed workers: a fresh one for each turn, with no network and no key. Everything that can
@@ -18,6 +31,7 @@ import { openWorkspaceLayout, type WorkspaceLayout } from './runtime/workspace-l
  */
 export class SandboxRuntime implements AsyncDisposable {
   readonly #runtime: SealedRuntime
+  readonly #turns = new LastTurns()
   /** What the workers run on. `isolation: 'none'` is no sandbox: say so wherever a person can see it. */
   readonly driver: Pick<Driver, 'kind' | 'isolation'>
   /** Real paths. */
@@ -39,7 +53,10 @@ export class SandboxRuntime implements AsyncDisposable {
     let driver: Driver
     try {
       driver = mindEarlierContainers(makeDriver(options, layout), earlierOf(options, layout))
-      this.#runtime = new SealedRuntime(portsOf(options, { layout, driver, broker }), policy)
+      this.#runtime = new SealedRuntime(
+        portsOf(options, { layout, driver, broker, turns: this.#turns }),
+        policy,
+      )
     } catch (cause) {
       layout.close()
       throw cause
@@ -143,6 +160,19 @@ export class SandboxRuntime implements AsyncDisposable {
     return this.#runtime.revoked()
   }
 
+  /** What the channel is doing, and how its last turn ended. Answers at once. @throws SandboxPluginError `input_invalid` */
+  status(channel: ChannelKey): SandboxStatus {
+    checkChannel(channel)
+    const busy = this.#runtime.busy().includes(channel)
+    const waiting = this.#runtime.warmed().includes(channel) ? 'waiting' : 'none'
+    return {
+      busy,
+      worker: busy ? 'working' : waiting,
+      revoked: isRevoked(this.#runtime.revoked(), channel),
+      last: this.#turns.of(channel),
+    }
+  }
+
   /** The channels that have a turn. */
   busy(): ChannelKey[] {
     return this.#runtime.busy()
@@ -177,16 +207,25 @@ function earlierOf(
 
 function portsOf(
   options: SandboxRuntimeOptions,
-  { layout, driver, broker }: { layout: WorkspaceLayout; driver: Driver; broker: BrokerOptions },
+  {
+    layout,
+    driver,
+    broker,
+    turns,
+  }: { layout: WorkspaceLayout; driver: Driver; broker: BrokerOptions; turns: LastTurns },
 ): SealedRuntimePorts {
-  const { onTurn, logger, warm = {} } = options
+  const { logger, warm = {} } = options
   return {
     layout,
     driver,
-    openBroker: (onCall) => openSealedBroker({ ...broker, onCall: tellBoth(onCall, options.onCall) }),
+    openBroker: (onCall) =>
+      openSealedBroker({
+        ...broker,
+        onCall: tellAll(onCall, (event) => turns.sawCall(event), options.onCall),
+      }),
     openPool: (parts) => createWarmPool({ driver, ...parts, limits: warm === false ? { workers: 0 } : warm }),
     scrub: redact,
-    ...(onTurn && { onTurn }),
+    onTurn: tellAll((event) => turns.sawTurn(event), options.onTurn),
     ...(logger && { logger: guardedLogger(logger) }),
   }
 }
@@ -277,13 +316,11 @@ export function dockerDriver(
   })
 }
 
-/** Tells two listeners of each call: the runtime's own first. */
-export function tellBoth(
-  first: (event: CallEvent) => void,
-  second: ((event: CallEvent) => void) | undefined,
-): (event: CallEvent) => void {
+/** Tells several listeners of each event: the runtime's own first. */
+export function tellAll<Event>(
+  ...listeners: readonly (((event: Event) => void) | undefined)[]
+): (event: Event) => void {
   return (event) => {
-    first(event)
-    second?.(event)
+    for (const listener of listeners) listener?.(event)
   }
 }

@@ -19,7 +19,8 @@ export {
   type SandboxCommands,
   sandboxCommands,
 } from './commands/sandbox-commands.ts'
-export { SandboxRuntime } from './defaults.ts'
+export type { ExplainPayer, Payer } from './commands/status-words.ts'
+export { SandboxRuntime, type SandboxStatus } from './defaults.ts'
 export { AgentRunError, SandboxPluginError, type SandboxPluginErrorCode } from './errors.ts'
 export type {
   AttachmentRef,
@@ -46,10 +47,11 @@ export type {
   TurnAdmission,
 } from './host-contract.ts'
 export type { DriverInstall, SandboxOptions, SandboxRuntimeOptions } from './options.ts'
-export { PiSandboxRuntime } from './pi-defaults.ts'
+export { PiSandboxRuntime, type PiSandboxStatus } from './pi-defaults.ts'
 export type { PiSandboxRuntimeOptions } from './pi-options.ts'
 export { PI_SANDBOX, type PiSandboxOptions, type PiSandboxService, piSandbox } from './pi-plugin.ts'
 export { SANDBOX, type SandboxService, sandbox } from './plugin.ts'
+export type { LastTurn } from './runtime/last-turns.ts'
 export type { PiFailureCategory, PiTurnFailed } from './runtime/pi-failure.ts'
 export type { PiProfile } from './runtime/pi-policy.ts'
 export type { EffortJudge, ForgetMemory, MemoryBlock } from './runtime/pi-ports.ts'

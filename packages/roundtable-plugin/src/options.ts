@@ -2,6 +2,7 @@ import type { BrokerOptions, CallEvent, HostTool, McpServer } from '@sandbox/bro
 import type { CredentialGetter } from '@sandbox/credential-scope'
 import type { Driver, WarmLimits, WorkerLimits } from '@sandbox/docker-worker'
 import type { AdmissionOptions } from './claim/admission-limits.ts'
+import type { ExplainPayer } from './commands/status-words.ts'
 import type { ChannelKey, HostLogger } from './host-contract.ts'
 import type { TurnEvent } from './runtime/turn-state.ts'
 
@@ -91,6 +92,8 @@ export interface SandboxOptions extends Omit<SandboxRuntimeOptions, 'apiKey' | '
   readonly apiKey?: CredentialGetter
   /** Whose login of the host pays when there is no `apiKey`; default `openai`. */
   readonly provider?: string
+  /** Says who pays for a scope, without the key, for `status`; `explain` of a key file is one. It must answer at once. */
+  readonly explain?: ExplainPayer
   /** How many messages of a speaker and of a channel are taken; `false`: all. */
   readonly admission?: AdmissionOptions | false
 }

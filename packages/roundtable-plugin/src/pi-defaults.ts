@@ -1,10 +1,11 @@
 import { redact } from '@sandbox/credential-scope'
 import { createProcessDriver, type Driver } from '@sandbox/docker-worker'
 import { PiSandboxBroker } from '@sandbox/pi-broker'
-import { accountOf, checkDriverChoice, dockerDriver, tellBoth } from './defaults.ts'
+import { accountOf, checkDriverChoice, dockerDriver, type SandboxStatus, tellAll } from './defaults.ts'
 import { guardedLogger } from './guarded-logger.ts'
 import type { ChannelKey } from './host-contract.ts'
 import type { PiSandboxRuntimeOptions } from './pi-options.ts'
+import { LastTurns } from './runtime/last-turns.ts'
 import { type PiBrokers, piBrokers } from './runtime/pi-brokers.ts'
 import { openPiLayout, type PiLayout } from './runtime/pi-layout.ts'
 import { checkPiOptionNames } from './runtime/pi-option-names.ts'
@@ -12,7 +13,10 @@ import { resolvePiPolicy } from './runtime/pi-policy.ts'
 import type { PiRuntimePorts } from './runtime/pi-ports.ts'
 import { PiRuntime, type PiStatus, type PiTurnReply } from './runtime/pi-runtime.ts'
 import type { PiTurnRequest } from './runtime/pi-turn-input.ts'
-import type { SpendingScope } from './runtime/revocations.ts'
+import { isRevoked, type SpendingScope } from './runtime/revocations.ts'
+
+/** What a channel is doing. */
+export interface PiSandboxStatus extends PiStatus, Pick<SandboxStatus, 'revoked' | 'last'> {}
 
 /**
  * Keeps a container per channel with the real Pi agent in it, and answers messages from there; each model call is paid
@@ -21,6 +25,7 @@ import type { SpendingScope } from './runtime/revocations.ts'
  */
 export class PiSandboxRuntime implements AsyncDisposable {
   readonly #runtime: PiRuntime
+  readonly #turns = new LastTurns()
   readonly #layout: PiLayout
   /** What the workers run on. `isolation: 'none'` is no sandbox: say so wherever a person can see it. */
   readonly driver: Pick<Driver, 'kind' | 'isolation'>
@@ -41,7 +46,7 @@ export class PiSandboxRuntime implements AsyncDisposable {
     let driver: Driver
     try {
       driver = makePiDriver(options, layout)
-      this.#runtime = new PiRuntime(piPorts(options, { layout, driver, brokers }), policy)
+      this.#runtime = new PiRuntime(piPorts(options, { layout, driver, brokers, turns: this.#turns }), policy)
     } catch (cause) {
       layout.close()
       throw cause
@@ -104,9 +109,13 @@ export class PiSandboxRuntime implements AsyncDisposable {
     return this.#runtime.forgetSpeaker(speakerId, channel)
   }
 
-  /** What the channel's worker is doing. Answers at once. */
-  status(channel: ChannelKey): PiStatus {
-    return this.#runtime.status(channel)
+  /**
+   * What the channel's worker is doing, and how its last turn ended. Answers at once.
+   * @throws SandboxPluginError `input_invalid`, `channel_alias`
+   */
+  status(channel: ChannelKey): PiSandboxStatus {
+    const revoked = isRevoked(this.#runtime.revoked(), channel)
+    return { ...this.#runtime.status(channel), revoked, last: this.#turns.of(channel) }
   }
 
   /**
@@ -169,19 +178,27 @@ export class PiSandboxRuntime implements AsyncDisposable {
 
 function piPorts(
   options: PiSandboxRuntimeOptions,
-  { layout, driver, brokers }: { layout: PiLayout; driver: Driver; brokers: PiBrokers },
+  {
+    layout,
+    driver,
+    brokers,
+    turns,
+  }: { layout: PiLayout; driver: Driver; brokers: PiBrokers; turns: LastTurns },
 ): PiRuntimePorts {
-  const { judge, memory, forgetMemory, onTurn, logger } = options
+  const { judge, memory, forgetMemory, logger } = options
   return {
     layout,
     driver,
     openBroker: (profile, onCall) =>
-      new PiSandboxBroker({ ...brokers(profile), onCall: tellBoth(onCall, options.onCall) }),
+      new PiSandboxBroker({
+        ...brokers(profile),
+        onCall: tellAll(onCall, (event) => turns.sawCall(event), options.onCall),
+      }),
     scrub: redact,
     ...(judge && { judge }),
     ...(memory && { memory }),
     ...(forgetMemory && { forgetMemory }),
-    ...(onTurn && { onTurn }),
+    onTurn: tellAll((event) => turns.sawTurn(event), options.onTurn),
     ...(logger && { logger: guardedLogger(logger) }),
   }
 }

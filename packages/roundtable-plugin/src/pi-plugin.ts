@@ -5,6 +5,7 @@ import { AdmissionLimits, type AdmissionOptions } from './claim/admission-limits
 import { piClaim } from './claim/pi-claim.ts'
 import { DISCORD, discordCommands } from './commands/discord-commands.ts'
 import { sandboxCommands } from './commands/sandbox-commands.ts'
+import { type ExplainPayer, payerWords, statusWords } from './commands/status-words.ts'
 import { guardedLogger } from './guarded-logger.ts'
 import type {
   ChannelKey,
@@ -31,6 +32,8 @@ export interface PiSandboxOptions
   readonly provider?: string
   /** The profile that a channel runs under; default: the first of `profiles`. */
   readonly profileOf?: (channel: ChannelKey) => string
+  /** Says who pays for a scope, without the key, for `status`; `explain` of a key file is one. It must answer at once. */
+  readonly explain?: ExplainPayer
   /** How many messages of a speaker and of a channel are taken; `false`: all. */
   readonly admission?: AdmissionOptions | false
   /** How what comes with a message is fetched; `false`: it is not. */
@@ -62,7 +65,7 @@ export function piSandbox(options: PiSandboxOptions): SandboxPlugin {
 
 async function setup(options: PiSandboxOptions, context: HostContext): Promise<SandboxContribution> {
   const { stateFile, initialChannels, provider = 'anthropic', oauthToken, ...rest } = options
-  const { profileOf, admission, attachments = {}, onProgress, ...runtimeOptions } = rest
+  const { profileOf, admission, attachments = {}, onProgress, explain, ...runtimeOptions } = rest
   const { services, surfaces, queue } = context
   const limits = admission === false ? undefined : new AdmissionLimits(admission)
   const logger = guardedLogger(context.logger)
@@ -85,7 +88,16 @@ async function setup(options: PiSandboxOptions, context: HostContext): Promise<S
       runtime,
       queue,
       unsafe: runtime.driver.isolation === 'none',
-      detail: (channel) => detailOf(runtime.status(channel)),
+      detail(channel, asker) {
+        const status = runtime.status(channel)
+        const scope = { channel, speaker: { id: asker?.id ?? '', name: '' } }
+        const payer = payerWords(
+          explain,
+          scope,
+          oauthToken ? 'what oauthToken gives' : `the host's login for ${provider}`,
+        )
+        return statusWords({ ...status, mode: 'Pi', worker: workerWords(status), payer }, Date.now())
+      },
     })
     const discord = services.find(DISCORD)
     discord?.commands.add(
@@ -113,7 +125,7 @@ async function setup(options: PiSandboxOptions, context: HostContext): Promise<S
   }
 }
 
-function detailOf({ state, profile, thinking }: ReturnType<PiSandboxRuntime['status']>): string {
+function workerWords({ state, profile, thinking }: ReturnType<PiSandboxRuntime['status']>): string {
   const as = profile === undefined ? '' : ` as ${profile}`
   const level = thinking === undefined ? '' : `, thinking ${thinking}`
   return `worker ${state}${as}${level}`

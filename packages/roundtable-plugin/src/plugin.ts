@@ -4,6 +4,7 @@ import { AdmissionLimits } from './claim/admission-limits.ts'
 import { sandboxClaim } from './claim/sandbox-claim.ts'
 import { DISCORD, discordCommands } from './commands/discord-commands.ts'
 import { sandboxCommands } from './commands/sandbox-commands.ts'
+import { payerWords, statusWords } from './commands/status-words.ts'
 import { SandboxRuntime } from './defaults.ts'
 import { guardedLogger } from './guarded-logger.ts'
 import type {
@@ -40,7 +41,7 @@ export function sandbox(options: SandboxOptions): SandboxPlugin {
 
 async function setup(options: SandboxOptions, context: HostContext): Promise<SandboxContribution> {
   checkPluginOptionNames(options)
-  const { stateFile, initialChannels, provider = 'openai', apiKey, admission, ...rest } = options
+  const { stateFile, initialChannels, provider = 'openai', apiKey, admission, explain, ...rest } = options
   const limits = admission === false ? undefined : new AdmissionLimits(admission)
   const { services, surfaces, queue } = context
   const logger = guardedLogger(context.logger)
@@ -60,6 +61,16 @@ async function setup(options: SandboxOptions, context: HostContext): Promise<San
       runtime,
       queue,
       unsafe: runtime.driver.isolation === 'none',
+      detail(channel, asker) {
+        const { worker, ...status } = runtime.status(channel)
+        const scope = { channel, speaker: { id: asker?.id ?? '', name: '' } }
+        const payer = payerWords(
+          explain,
+          scope,
+          apiKey ? 'what apiKey gives' : `the host's login for ${provider}`,
+        )
+        return statusWords({ ...status, mode: 'sealed', worker: WORKER_WORDS[worker], payer }, Date.now())
+      },
     })
     const discord = services.find(DISCORD)
     discord?.commands.add(discordCommands({ guard: discord.guard, commands, logger, scrub: redact }))
@@ -79,6 +90,12 @@ async function setup(options: SandboxOptions, context: HostContext): Promise<San
     throw cause
   }
 }
+
+const WORKER_WORDS = {
+  working: 'a worker is at work',
+  waiting: 'a worker waits for the next message',
+  none: 'the next message starts a worker',
+} as const
 
 /** A worker waits for a channel that was turned on, and none for one that was turned off. */
 function switches(channels: SandboxChannelStore, runtime: SandboxRuntime) {

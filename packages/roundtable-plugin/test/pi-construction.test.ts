@@ -131,7 +131,12 @@ test('CS-17 no token is asked for before a call; a profile says which tools its 
   expect(runtime.sessionsDir('fake:2')).toBe(join(runtime.partyDir, 'fake_2', 'workspace', 'sessions'))
   expect(runtime.attachmentDir('fake:2')).toBe(join(runtime.partyDir, 'fake_2', 'workspace', 'attachments'))
   await runtime.stop('fake:2')
-  expect(runtime.status('fake:2')).toEqual({ state: 'stopped', busy: false })
+  expect(runtime.status('fake:2')).toEqual({
+    state: 'stopped',
+    busy: false,
+    revoked: false,
+    last: expect.objectContaining({ ok: true, speakerId: 'u-ann' }),
+  })
   await runtime.startFresh('fake:1')
   await runtime.stopBrokers()
   expect(driver.alive()).toEqual([])

@@ -159,3 +159,35 @@ test('[erase:nothing-left] deleting the conversation through the host erases it,
   expect(it.sent.map(([, { chunks }]) => chunks[0])).toEqual(['old', 'new'])
   expect(it.driver.guests.map(({ turns }) => turns.length)).toEqual([1, 1])
 })
+
+test('W-78 status in Pi mode: mode, worker, last turn, and who pays', async () => {
+  await using it = await bot({ script: ({ text }) => ({ ok: true, text, files: [] }) })
+  await it.host.start()
+  const said: string[] = []
+  const interaction = {
+    user: { id: 'u-olga' },
+    isChatInputCommand: () => true,
+    commandName: 'roundtable',
+    channelId: '7',
+    inGuild: () => true,
+    options: { getSubcommandGroup: () => 'pi', getSubcommand: () => 'status' },
+    deferReply: async () => {},
+    editReply: async (content: string) => void said.push(content),
+  }
+  const { channels, runtime } = it.host.services.get(PI_SANDBOX)
+  channels.enable('discord:7')
+  await runtime.runTurn({
+    channel: 'discord:7',
+    profile: 'default',
+    speaker: { id: 'u-ann', name: 'Ann' },
+    text: 'x',
+  })
+  await it.host.commands.handle(interaction)
+  expect(said[0]).toMatch(/Mode: Pi; worker ready as default, thinking low\. Last turn: answered for u-ann/)
+  expect(said[0]).toMatch(/Who pays for you here: the host's login for anthropic\.$/)
+  expect(runtime.status('discord:7')).toMatchObject({
+    state: 'ready',
+    revoked: false,
+    last: { speakerId: 'u-ann', ok: true },
+  })
+})

@@ -286,3 +286,66 @@ test('[erase:nothing-left] deleting the conversation through the host erases it,
   expect(own.upstream.seen.at(-1)?.body).not.toContain('wait')
   expect(own.sent.map(([, { chunks }]) => chunks[0])).toEqual(['late', 'fresh'])
 })
+
+/** What the owner is told by a command in a Discord channel. */
+async function told(host: Host, group: string, subcommand: string): Promise<string> {
+  const said: string[] = []
+  const interaction = {
+    user: { id: 'olga' },
+    isChatInputCommand: () => true,
+    commandName: 'roundtable',
+    channelId: '7',
+    inGuild: () => true,
+    options: { getSubcommandGroup: () => group, getSubcommand: () => subcommand },
+    deferReply: async () => {},
+    editReply: async (content: string) => void said.push(content),
+  }
+  await host.commands.handle(interaction)
+  return said.join()
+}
+
+test('W-78 status answers while a turn runs: mode, worker, last turn, and who pays for the asker, never a key', async () => {
+  const asked = Promise.withResolvers<void>()
+  const answer = Promise.withResolvers<object>()
+  const scopes: unknown[] = []
+  await using own = await bot({
+    script: ({ body }) => {
+      if (!body.includes('wait')) return chatText('hi')
+      asked.resolve()
+      return answer.promise
+    },
+    plugin: {
+      initialChannels: ['discord:7'],
+      apiKey: () => 'sk-ann-0123456789abcdef',
+      explain: (scope) => {
+        scopes.push(scope)
+        return { rule: 'channel discord:7', fingerprint: 'f00dfeed' }
+      },
+    },
+    host: {
+      discord: {},
+      ownerId: 'olga',
+      surfaces: [{ surface: 'discord', start: async () => {}, sendReply: async () => {} }],
+    },
+  })
+  const before = await told(own.host, 'sandbox', 'status')
+  expect(before).toMatch(/Mode: sealed; .*worker.* No turn since the bot started\./)
+  await own.host.conversations.handle(message({ channel: 'discord:7' }))
+  const turn = own.host.conversations.handle(message({ channel: 'discord:7', text: 'wait' }))
+  await asked.promise
+  const status = await told(own.host, 'sandbox', 'status')
+  expect(status).toMatch(/a turn is running, 0 waiting\. Mode: sealed; a worker is at work\./)
+  expect(status).toMatch(
+    /Last turn: answered for u-ann in [\d.]+ s, [\d.]+ s ago, paid by key [0-9a-f]{8,}\./,
+  )
+  expect(status).toContain('Who pays for you here: key f00dfeed, by the rule channel discord:7.')
+  expect(status).not.toContain('sk-ann')
+  expect(scopes.at(-1)).toEqual({ channel: 'discord:7', speaker: { id: 'olga', name: '' } })
+  expect(await told(own.host, 'sandbox', 'revoke')).toMatch(/^The turn that was running is ended/)
+  answer.resolve(chatText('late'))
+  await turn
+  expect(await told(own.host, 'sandbox', 'status')).toMatch(
+    /not answered \(credential\) .*Spending is stopped/,
+  )
+  expect(await told(own.host, 'sandbox', 'restore')).toMatch(/allowed again/)
+})

@@ -6,18 +6,32 @@ export interface DeliveryParts {
   readonly logger: HostLogger
   /** Takes secrets out of a text for the log. */
   scrub(text: string): string
+  /** How long a reply may take to be posted before the channel goes on without it. Omitted = two minutes. */
+  readonly deliveryMs?: number
 }
 
-/** Posts a reply. One that cannot be delivered is reported as that: its turn did not fail. Never rejects. */
+const DELIVERY_MS = 120_000
+
+/**
+ * Posts a reply. One that cannot be delivered is reported as that: its turn did not fail. A surface that says neither yes
+ * nor no holds the channel for a while, not for ever. Never rejects.
+ */
 export async function deliver(
-  { surfaces, logger, scrub }: DeliveryParts,
+  { surfaces, logger, scrub, deliveryMs = DELIVERY_MS }: DeliveryParts,
   channel: ChannelKey,
   reply: OutboundReply,
 ): Promise<void> {
+  const late = Promise.withResolvers<'late'>()
+  const timer = setTimeout(late.resolve, deliveryMs, 'late')
   try {
-    await surfaces.sendReply(channel, reply)
+    const posted = await Promise.race([surfaces.sendReply(channel, reply), late.promise])
+    if (posted !== 'late') return
+    const cause = `it was not posted within ${deliveryMs} ms`
+    logger.error({ channel, category: 'delivery', cause }, 'a reply could not be delivered')
   } catch (error) {
     const cause = scrub(error instanceof Error ? error.message : String(error))
     logger.error({ channel, category: 'delivery', cause }, 'a reply could not be delivered')
+  } finally {
+    clearTimeout(timer)
   }
 }

@@ -34,6 +34,8 @@ export interface PiClaimParts {
   readonly limits?: AdmissionLimits
   /** True on a host that resolves speakers (0.9): only messages with one are answered. */
   readonly needsSpeaker?: boolean
+  /** How long a reply may take to be posted before the channel goes on without it. Omitted = two minutes. */
+  readonly deliveryMs?: number
   /** Takes secrets out of a text for the log. */
   scrub(text: string): string
 }

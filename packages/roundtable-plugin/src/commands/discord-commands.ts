@@ -104,7 +104,7 @@ async function run(
   const channel: ChannelKey = `discord:${channelId}`
   let answer: string
   try {
-    answer = await commands[subcommand](channel)
+    answer = await commands[subcommand](channel, { id: interaction.user.id })
   } catch (error) {
     report(parts, error)
     answer = FAILED

@@ -1,5 +1,10 @@
 import type { ChannelKey, ChannelQueuePort } from '../host-contract.ts'
 
+/** Who gives a command. */
+export interface Asker {
+  readonly id: string
+}
+
 /** What the owner commands act on. */
 export interface SandboxCommandParts {
   readonly channels: {
@@ -15,8 +20,8 @@ export interface SandboxCommandParts {
   readonly queue: ChannelQueuePort
   /** True when workers are no sandbox; `status` says so. */
   readonly unsafe?: boolean
-  /** More about a channel that is on, for `status`. */
-  detail?(channel: ChannelKey): string
+  /** More about a channel that is on, for `status`: whole sentences. `asker` is who wants to know. */
+  detail?(channel: ChannelKey, asker?: Asker): string
 }
 
 /**
@@ -32,8 +37,8 @@ export interface SandboxCommands {
   revoke(channel: ChannelKey): string
   /** Allows it again. */
   restore(channel: ChannelKey): string
-  /** Says at once whether the channel is on, whatever runs or waits. */
-  status(channel: ChannelKey): string
+  /** Says at once whether the channel is on, and how it does, whatever runs or waits. */
+  status(channel: ChannelKey, asker?: Asker): string
 }
 
 /** Makes the owner commands. */
@@ -61,13 +66,13 @@ export function sandboxCommands(parts: SandboxCommandParts): SandboxCommands {
       runtime.restore({ channel })
         ? 'Spending is allowed again in this channel.'
         : 'Spending was not stopped in this channel as a whole.',
-    status(channel) {
+    status(channel, asker) {
       if (!channels.has(channel)) return 'The sandbox is off in this channel.'
       const running = runtime.busy().includes(channel)
       const waiting = queue.size(channel) - (running ? 1 : 0)
       const turn = running ? 'a turn is running' : 'no turn is running'
-      const detail = parts.detail === undefined ? '' : `; ${parts.detail(channel)}`
-      return `The sandbox is on in this channel, answering ${where}; ${turn}, ${Math.max(0, waiting)} waiting${detail}.`
+      const detail = parts.detail === undefined ? '' : ` ${parts.detail(channel, asker)}`
+      return `The sandbox is on in this channel, answering ${where}; ${turn}, ${Math.max(0, waiting)} waiting.${detail}`
     },
   }
 }

@@ -154,3 +154,26 @@ test('routing: who speaks is the host’s to say; on a host that resolves, admis
   await Promise.all(handled)
   expect(seen).toEqual(['slow u-ann', 'next undefined', 'bot undefined'])
 })
+
+test('routing: a mark that hangs holds no turn', async () => {
+  const never = () => new Promise<void>(() => {})
+  const open = Promise.withResolvers<void>()
+  let runs = 0
+  const { host } = await hostWith([
+    claim('c', 1, {
+      admit: () =>
+        admission(
+          () => {
+            runs += 1
+            return runs === 1 ? open.promise : Promise.resolve()
+          },
+          { busy: { react: never, unreact: never } },
+        ),
+    }),
+  ])
+  const handled = [host.conversations.handle(message()), host.conversations.handle(message())]
+  await tick()
+  open.resolve()
+  await Promise.all(handled)
+  expect(runs).toBe(2)
+})

@@ -99,10 +99,11 @@ export class Router {
     }
     try {
       const turn = queue.run(channel, async () => {
-        if (waits) await this.#mark(channel, () => busy.unreact(WAITING))
+        // Not waited for: a mark that hangs must not hold the turn.
+        if (waits) void this.#mark(channel, () => busy.unreact(WAITING))
         await admission.run()
       })
-      if (waits) await this.#mark(channel, () => busy.react(WAITING))
+      if (waits) void this.#mark(channel, () => busy.react(WAITING))
       await turn
     } catch (err) {
       if (SandboxPluginError.isInstance(err) && err.code === 'closed') {

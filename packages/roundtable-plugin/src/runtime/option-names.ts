@@ -41,6 +41,7 @@ const PLUGIN = names<Exclude<keyof SandboxOptions, keyof SandboxRuntimeOptions>>
   initialChannels: 1,
   provider: 1,
   admission: 1,
+  explain: 1,
 })
 
 /** Names of what one worker may use. */

@@ -58,6 +58,11 @@ export class Revocations {
   }
 }
 
+/** True when a whole channel is among what is taken back. */
+export function isRevoked(revoked: readonly SpendingScope[], channel: ChannelKey): boolean {
+  return revoked.some((scope) => scope.channel === channel && scope.speaker === undefined)
+}
+
 function covers(
   { channel, speaker }: SpendingScope,
   turn: Pick<RunningTurn, 'channel' | 'speakerId'>,

@@ -441,3 +441,18 @@ describe('options', () => {
     expect(asked).toEqual([])
   })
 })
+
+test('W-89 a signal that fired before asks no resolver, and one that fires later does not wait for it', async () => {
+  const reason = new TypeError('called off')
+  const { asked, safeFetch: fetched, assertPublicUrl: checked } = network({ 'a.test': ['127.0.0.1'] })
+  for (const ask of [fetched, checked]) {
+    await expect(ask('http://a.test/', { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
+  }
+  expect(asked).toEqual([])
+  const controller = new AbortController()
+  const deaf = network({}, { resolve: () => new Promise(() => {}) })
+  const waiting = deaf.safeFetch('http://a.test/', { signal: controller.signal })
+  controller.abort(reason)
+  await expect(waiting).rejects.toBe(reason)
+  expect(await codeOf(deaf.safeFetch('http://a.test/', { timeoutMs: 1 }))).toBe('timeout')
+})

@@ -59,8 +59,21 @@ function parseUrl(given: string | URL): URL {
 }
 
 async function lookUp(host: string, network: NetworkPorts, signal: AbortSignal): Promise<readonly string[]> {
-  const addresses = await network.resolve(host, signal)
+  signal.throwIfAborted()
+  const addresses = await unlessAborted(network.resolve(host, signal), signal)
   signal.throwIfAborted()
   if (addresses.length === 0) throw new SafeFetchError('unreachable', `There is no address for ${host}.`)
   return addresses
+}
+
+/** A resolver that does not hear the signal is not waited for. Rejects with the signal's reason. */
+async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const abort = () => reject(signal.reason)
+  signal.addEventListener('abort', abort, { once: true })
+  try {
+    return await Promise.race([work, promise])
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
 }

@@ -1,0 +1,32 @@
+import { expect, test } from 'vitest'
+import { recordingLogger } from '../../test/messages.ts'
+import { deliver } from './deliver.ts'
+
+test('W-77 a reply that is never posted is reported, and its channel goes on', async () => {
+  const { logger, lines } = recordingLogger()
+  const surfaces = { sendReply: () => new Promise<never>(() => {}) }
+  await deliver({ surfaces, logger, scrub: (text) => text, deliveryMs: 1 }, 'fake:1', { chunks: ['hi'] })
+  expect(lines).toEqual([
+    {
+      level: 'error',
+      fields: { channel: 'fake:1', category: 'delivery', cause: 'it was not posted within 1 ms' },
+      message: 'a reply could not be delivered',
+    },
+  ])
+})
+
+test('W-77 a surface that throws at once, or fails after it was given up, disturbs nobody', async () => {
+  const { logger, lines } = recordingLogger()
+  const fail = Promise.withResolvers<void>()
+  const throwing = {
+    sendReply: () => {
+      throw new TypeError('down')
+    },
+  }
+  const parts = { logger, scrub: (text: string) => text, deliveryMs: 1 }
+  await deliver({ ...parts, surfaces: throwing }, 'fake:1', { chunks: ['hi'] })
+  await deliver({ ...parts, surfaces: { sendReply: () => fail.promise } }, 'fake:1', { chunks: ['hi'] })
+  fail.reject(new TypeError('late'))
+  await new Promise((done) => setImmediate(done))
+  expect(lines.map(({ fields }) => fields.cause)).toEqual(['down', 'it was not posted within 1 ms'])
+})
