@@ -1,0 +1,100 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { untilAborted } from '../runtime/turn-ending.ts'
+import { safeFetch } from '../safe-fetch/index.ts'
+import type { DelegationScope } from './delegator-options.ts'
+import { checkResearchOptions, type ResearchOptions } from './research-options.ts'
+import type { ResearchSdk, SdkSession } from './research-sdk.ts'
+import { openResearch } from './research-session.ts'
+import { researchTools } from './research-tools.ts'
+
+/** A research that came to no report. The message is words for the chat. */
+export class ResearchError extends Error {
+  constructor(message: string, options?: { cause?: unknown }) {
+    super(message, options)
+    this.name = 'ResearchError'
+  }
+}
+
+/** How long an agent that was called off may take to come to rest. */
+const REST_MS = 2_000
+
+/**
+ * Researches a task on the web with the Pi agent and reports: the `run` of a `ScopedSandboxDelegator`. The agent runs in
+ * this process, not in a container: it has no tool that reaches the host, and what it reads is public.
+ */
+export class SandboxResearchWorker {
+  readonly #options: ResearchOptions
+  readonly #fetch: typeof safeFetch
+  #sdk: Promise<ResearchSdk> | undefined
+
+  /**
+   * `fetch` is how addresses are fetched; a test may bring one in which a local server counts as public.
+   * @throws SandboxPluginError `options_invalid`, BrokerError `options_invalid`, each naming the option
+   */
+  constructor(options: ResearchOptions, fetch: typeof safeFetch = safeFetch) {
+    checkResearchOptions(options)
+    this.#options = options
+    this.#fetch = fetch
+  }
+
+  /**
+   * Runs one research and returns its report, whole: whoever delivers it cuts it. Ends when the signal fires, also when
+   * it did before. May be passed on as it is: `run: worker.run`.
+   * @throws ResearchError in words for the chat; SandboxPluginError when the SDK does not know the model
+   */
+  readonly run = async (task: string, job: DelegationScope): Promise<string> => {
+    const { scope = (run) => run() } = this.#options
+    return await scope(() => this.#research(task, job), job)
+  }
+
+  async #research(task: string, { channel, author, signal }: DelegationScope): Promise<string> {
+    let session: SdkSession | undefined
+    let work = Promise.resolve()
+    try {
+      const speaker = { id: author.id, name: author.name }
+      const tools = researchTools(this.#options, this.#fetch, { channel, speaker }, signal)
+      session = await openResearch(await this.#load(), this.#options, { channel, speaker }, tools)
+      // W-90: the signal may have fired while the agent was loaded.
+      signal.throwIfAborted()
+      work = session.prompt(task, { expandPromptTemplates: false })
+      await untilAborted(work, signal)
+      return reportOf(session.messages)
+    } catch (error) {
+      if (!signal.aborted) throw error
+      const rest = Promise.all([session?.abort(), work]).catch(() => {})
+      await Promise.race([rest, pause(REST_MS, undefined, { ref: false })])
+      const { aborted = () => 'The research was stopped before it was done.' } = this.#options
+      throw new ResearchError(aborted(signal.reason), { cause: error })
+    } finally {
+      session?.dispose()
+    }
+  }
+
+  #load(): Promise<ResearchSdk> {
+    this.#sdk ??= this.#options.sdk().catch((error: unknown) => {
+      this.#sdk = undefined
+      throw error
+    })
+    return this.#sdk
+  }
+}
+
+interface AssistantMessage {
+  readonly role: 'assistant'
+  readonly content: readonly { readonly type: string; readonly text?: string }[]
+  readonly stopReason?: string
+  readonly errorMessage?: string
+}
+
+/** RW-05: the text of the agent's last message. */
+function reportOf(messages: readonly unknown[]): string {
+  const last = messages.findLast(
+    (one): one is AssistantMessage => (one as Partial<AssistantMessage> | null)?.role === 'assistant',
+  )
+  if (last === undefined || last.stopReason === 'error' || last.stopReason === 'aborted') {
+    throw new ResearchError(last?.errorMessage ?? 'The model gave no answer.')
+  }
+  const report = last.content.flatMap(({ type, text }) => (type === 'text' && text ? [text] : [])).join('')
+  if (report.trim() === '') throw new ResearchError('The model gave no report.')
+  return report.trim()
+}
