@@ -1,5 +1,6 @@
 import { PassThrough } from 'node:stream'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { screenOf } from '../../../test/terminal/screen-of.ts'
 import { Ledger } from '../../ledger.ts'
 import { Room } from '../room.ts'
 import { openTerminal, type Terminal } from './terminal.ts'
@@ -31,9 +32,9 @@ const explain = ({ channel, speaker }: { channel: string; speaker: { id: string 
     ? { rule: 'channel demo:team, speaker u-ben', source: 'file:./ben.key', fingerprint: 'cafe012345678' }
     : { rule: undefined, source: undefined, fingerprint: undefined }
 
-function open(interactive: boolean, colours: boolean): void {
+function open(interactive: boolean, colours: boolean, columns = 200): void {
   input = new PassThrough()
-  const output = new PassThrough()
+  const output = Object.assign(new PassThrough(), { columns })
   shown = ''
   output.on('data', (chunk) => {
     shown += chunk
@@ -88,6 +89,13 @@ test('what a reply says to the terminal is shown, not obeyed', async () => {
   await shows('answer\u25a1[2J\u25a1')
   expect(shown).not.toContain('\u001b')
   expect(shown).not.toContain('\u202e')
+})
+
+test('no line of a reply can pass for one of the terminal, nor the name of a file', async () => {
+  open(false, false)
+  const files = [{ name: 'a\u001b[31m.txt', data: new Uint8Array(3) }]
+  await room.sendReply('demo:alpha', { chunks: ['one\ndemo:team Ann: I pay'], files })
+  await shows('demo:alpha Bot: one\n  demo:team Ann: I pay\n  file a\u25a1[31m.txt (3 bytes)\n')
 })
 
 test('colours only when asked for', async () => {
@@ -166,6 +174,39 @@ test('/quit, and the end of input, quit once each; closing does not', async () =
   open(false, false)
   input.end()
   await expect.poll(() => quits).toBe(2)
+})
+
+test('with a person there, lines can be edited and brought back, and Tab completes', async () => {
+  open(true, false)
+  input.write('helloo\u007f\n')
+  await expect.poll(() => taken.map(({ text }) => text)).toEqual(['hello'])
+  input.write('\u001b[A again\n')
+  await expect.poll(() => taken.map(({ text }) => text)).toEqual(['hello', 'hello again'])
+  // Tab completes when it is pressed, not when it is pasted.
+  for (const [start, completed] of [
+    ['/ch', 'alpha/Cleo> /channel '],
+    ['te', 'alpha/Cleo> /channel team'],
+    ['\n/sp', 'team/Ann> /speaker '],
+    ['B', 'team/Ann> /speaker Ben'],
+  ] as const) {
+    input.write(start)
+    input.write('\t')
+    await expect.poll(() => screenOf(shown, 200).at(-1)).toBe(completed.trimEnd())
+  }
+  input.write('\nhi\n')
+  await expect.poll(() => taken.at(-1)).toEqual({ channel: 'demo:team', authorId: 'u-ben', text: 'hi' })
+})
+
+test('a line that comes while a longer one is typed stands above it, whole', async () => {
+  open(true, false, 20)
+  input.write('this is more than one row')
+  const typed = ['alpha/Cleo> this is', 'more than one row']
+  await expect.poll(() => screenOf(shown, 20)).toEqual(typed)
+  terminal.print('news')
+  terminal.print('more')
+  expect(screenOf(shown, 20)).toEqual(['news', 'more', ...typed])
+  input.write('!\n')
+  await expect.poll(() => taken.at(-1)?.text).toBe('this is more than one row!')
 })
 
 test('with a person there, Ctrl-C quits and the prompt says where one is', async () => {

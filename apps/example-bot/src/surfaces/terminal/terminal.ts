@@ -1,8 +1,10 @@
-import { createInterface, type Interface } from 'node:readline'
+import { clearScreenDown, createInterface, cursorTo, type Interface, moveCursor } from 'node:readline'
 import { CredentialError } from '@sandbox/credential-scope'
 import { BotError } from '../../errors.ts'
 import type { Explain, Ledger, Receipt } from '../../ledger.ts'
 import { plain } from '../../plain-text.ts'
+import { payerWords } from '../payer-words.ts'
+import type { RoomFile } from '../reply-files.ts'
 import type { Room, RoomChannel, RoomEntry, RoomSpeaker } from '../room.ts'
 import { type Paint, painter } from './colours.ts'
 
@@ -17,7 +19,7 @@ export interface TerminalOptions {
   readonly onQuit: () => void
   readonly input: NodeJS.ReadableStream
   readonly output: NodeJS.WritableStream
-  /** True when a person sits there: line editing, a prompt, and colours when `colours` says so. */
+  /** True when a person sits there: line editing, history, completion and a prompt. */
   readonly interactive: boolean
   readonly colours: boolean
 }
@@ -30,12 +32,17 @@ export interface Terminal {
   close(): void
 }
 
+const COMMANDS = ['channel', 'speaker', 'key', 'stop', 'quit', 'help'] as const
+
 const HELP = `  /channel [NAME]  go to a channel, or list them
   /speaker [NAME]  speak as somebody else, or list who may
   /key             who pays here
   /stop            end the turn that runs here
   /quit            stop the bot (so does Ctrl-C)
-  anything else is a message`
+  anything else is a message; Tab completes, the arrows bring back what was typed`
+
+/** Lines that the arrows bring back, in this terminal only: what was said is kept nowhere. */
+const HISTORY_LINES = 200
 
 /** A view of the room for a terminal: plain text is a message, a line with a slash is a command. */
 export function openTerminal(options: TerminalOptions): Terminal {
@@ -66,6 +73,9 @@ class OpenTerminal implements Terminal {
       input: options.input,
       ...(options.interactive ? { output: options.output } : {}),
       terminal: options.interactive,
+      historySize: HISTORY_LINES,
+      removeHistoryDuplicates: true,
+      completer: (line: string) => this.#complete(line),
     })
     this.#lines.on('line', (line) => this.#take(line.trim()))
     this.#lines.on('SIGINT', () => options.onQuit())
@@ -79,8 +89,18 @@ class OpenTerminal implements Terminal {
 
   print(line: string): void {
     const { interactive, output } = this.#options
-    output.write(interactive ? `\r\u001b[J${line}\n` : `${line}\n`)
-    if (interactive && !this.#over) this.#lines.prompt(true)
+    if (!interactive) {
+      output.write(`${line}\n`)
+      return
+    }
+    // What is being typed may be more than one row.
+    moveCursor(output, 0, -this.#lines.getCursorPos().rows)
+    cursorTo(output, 0)
+    clearScreenDown(output)
+    output.write(`${line}\n`)
+    // It is drawn anew from here, and not from as many rows further up as it had before.
+    Object.assign(this.#lines, { prevRows: 0 })
+    if (!this.#over) this.#lines.prompt(true)
   }
 
   close(): void {
@@ -106,7 +126,7 @@ class OpenTerminal implements Terminal {
   }
 
   #obey(command: string, argument: string): void {
-    const commands: Record<string, () => void> = {
+    const commands: Record<(typeof COMMANDS)[number], () => void> = {
       channel: () => this.#goTo(argument),
       speaker: () => this.#speakAs(argument),
       key: () => this.print(this.#payer()),
@@ -114,9 +134,9 @@ class OpenTerminal implements Terminal {
       quit: () => this.#options.onQuit(),
       help: () => this.print(HELP),
     }
-    const known = Object.hasOwn(commands, command) ? commands[command] : undefined
+    const known = COMMANDS.find((name) => name === command)
     if (known === undefined) this.print(`There is no command /${plain(command)}.\n${HELP}`)
-    else known()
+    else commands[known]()
   }
 
   #say(text: string): void {
@@ -144,10 +164,21 @@ class OpenTerminal implements Terminal {
   }
 
   #payer(): string {
-    const told = this.#options.explain({ channel: this.#channel.key, speaker: this.#speaker })
-    if (told.rule === undefined) return 'Nobody pays here: no rule matches, and the call will be refused.'
-    if (told.fingerprint === undefined) return `The rule for ${told.rule} leads to no key (${told.source}).`
-    return `The rule for ${told.rule} pays: ${told.source}, key ${short(told.fingerprint)}.`
+    return plain(payerWords(this.#options.explain({ channel: this.#channel.key, speaker: this.#speaker })))
+  }
+
+  /** What Tab offers: commands, and after two of them channels and speakers. */
+  #complete(line: string): [string[], string] {
+    const [, command, start = ''] = /^\/(channel|speaker)\s+(.*)$/.exec(line) ?? []
+    const names = {
+      channel: () => this.#options.room.channels.map(({ title }) => title),
+      speaker: () => this.#channel.speakers.map(({ name }) => name),
+    }
+    if (command === 'channel' || command === 'speaker') {
+      return [names[command]().filter((name) => name.startsWith(start)), start]
+    }
+    const commands = COMMANDS.map((name) => `/${name} `)
+    return [line.startsWith('/') ? commands.filter((name) => name.startsWith(line)) : [], line]
   }
 
   #show(entry: RoomEntry): void {
@@ -157,7 +188,7 @@ class OpenTerminal implements Terminal {
     }
     const place = this.#paint('dim', `${entry.channel} `)
     const author = this.#paint(own ? 'bold' : 'cyan', `${plain(entry.author)}:`)
-    this.print(`${place}${author} ${plain(entry.text)}`)
+    this.print([`${place}${author} ${block(entry.text)}`, ...(entry.files ?? []).map(fileLine)].join('\n'))
     if (entry.turnId === undefined) return
     this.#owed = entry.turnId
     const receipt = this.#options.ledger.latest(entry.channel)
@@ -168,12 +199,12 @@ class OpenTerminal implements Terminal {
     if (receipt.state !== 'settled' || receipt.turnId !== this.#owed) return
     this.#owed = undefined
     const paid = receipt.payments.map(({ rule, fingerprint }) =>
-      rule === undefined ? `key ${short(fingerprint)}` : `${rule}, key ${short(fingerprint)}`,
+      plain(rule === undefined ? `key ${short(fingerprint)}` : `${rule}, key ${short(fingerprint)}`),
     )
     const place = receipt.driver === 'docker' ? 'container' : 'no container'
     const facts = [paid.join(' and ') || 'nobody paid', `${receipt.durationMs} ms`, place]
     if (receipt.ok === false)
-      facts.push(`${receipt.category ?? 'failed'}: ${plain(receipt.cause ?? 'no cause')}`)
+      facts.push(`${receipt.category ?? 'failed'}: ${block(receipt.cause ?? 'no cause')}`)
     this.print(
       this.#paint(receipt.ok === false ? 'yellow' : 'dim', `${receipt.channel} ${facts.join(' · ')}`),
     )
@@ -184,6 +215,15 @@ class OpenTerminal implements Terminal {
     this.#lines.setPrompt(`${this.#paint('green', `${this.#channel.title}/${this.#speaker.name}`)}> `)
     this.#lines.prompt()
   }
+}
+
+/** Lines after the first are set in, so that none of them can pass for a line of the terminal's own. */
+function block(text: string): string {
+  return plain(text).replaceAll('\n', '\n  ')
+}
+
+function fileLine({ name, size }: RoomFile): string {
+  return `  file ${plain(name)} (${size} bytes)`
 }
 
 function short(fingerprint: string): string {
