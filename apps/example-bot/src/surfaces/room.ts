@@ -80,7 +80,8 @@ export class Room implements ChatSurface {
   readonly supportsFiles = true
   readonly channels: readonly RoomChannel[]
   readonly #turnOf: (channel: string) => string | undefined
-  readonly #history = new RoomHistory()
+  readonly #history = new RoomHistory<RoomEntry>()
+  #lastId = 0
   readonly #files = new ReplyFiles()
   readonly #drafts = new Map<ChannelKey, RoomDraft>()
   readonly #typing = new Map<ChannelKey, number>()
@@ -228,7 +229,9 @@ export class Room implements ChatSurface {
   }
 
   #add(entry: Omit<RoomEntry, 'id' | 'at'>): RoomEntry {
-    const added = this.#history.add(entry)
+    this.#lastId += 1
+    const added = { id: this.#lastId, at: new Date().toISOString(), ...entry }
+    this.#history.add(added)
     this.#tell({ type: 'entry', entry: added })
     return added
   }
