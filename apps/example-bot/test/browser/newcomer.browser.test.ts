@@ -17,7 +17,7 @@ describe.skipIf(!browserGate())('a newcomer on the page', () => {
 
   beforeAll(async () => {
     const stateDir = freshStateDir()
-    mkdirSync(stateDir, { mode: 0o711 })
+    mkdirSync(stateDir, { mode: 0o700 })
     const prices = { models: { demo: { input: 2.5, output: 10 } } }
     writeFileSync(join(stateDir, 'prices.json'), JSON.stringify(prices))
     demo = runDemo(['--driver', engine === undefined ? 'process' : 'docker', '--state', stateDir], {
