@@ -6,7 +6,6 @@ import { Ledger } from './ledger.ts'
 import type { BotLog } from './operator/log.ts'
 import type { BotWatchers } from './plugins.ts'
 import type { Prices } from './prices.ts'
-import { discordSurface } from './surfaces/discord/index.ts'
 import { Room, type RoomChannel } from './surfaces/room.ts'
 import { sandboxSwitch } from './surfaces/sandbox-switch.ts'
 import { openWebPage, type WebPage, type WebPageOptions } from './surfaces/web/web-page.ts'
@@ -62,6 +61,8 @@ export async function startBot(options: StartOptions): Promise<StartedBot> {
     return host.commands
   }
   if (discordToken !== undefined) {
+    // Its library takes a while to load: who does not use it does not wait for it.
+    const { discordSurface } = await import('./surfaces/discord/index.ts')
     surfaces.push(discordSurface({ token: discordToken, commands, explain: keys.explain, log: log.line }))
   }
   const bot = await openBot({

@@ -47,7 +47,7 @@ export function runDemo(
   const address = new Promise<string>((found, fail) => {
     const look = (chunk: Buffer): void => {
       printed += chunk
-      const said = /page\s+(http:\S+)\n/.exec(printed)?.[1]
+      const said = /page\s+(http:[^\s"]+)["\n]/.exec(printed)?.[1]
       if (said !== undefined) found(said)
     }
     child.stdout.on('data', look)

@@ -32,12 +32,13 @@ const RESTARTING = 'I am about to be restarted. Please say that again in a minut
  *
  * @throws BotError `config` and the errors of everything that is started.
  */
-export function serveBot({ path, colour, engineSocket }: BotConfig): Promise<void> {
+export function serveBot({ path, colour, json, engineSocket }: BotConfig): Promise<void> {
   const config = withEngine(readBotFile(path), engineSocket)
   return serve({
     start: (around) => new OperatorBot(config, around).start(),
     colour,
     terminal: config.surfaces.terminal === true,
+    json,
     makeLog: config.log === 'json' ? jsonLog : textLog,
     stopWords:
       'Stopping: turns that run come to their end first. Again to stop at once, which may leave a container for the next start to remove.',
@@ -79,9 +80,14 @@ class OperatorBot {
     ends.push(() => started.close({ drainMs: this.#drainMs() }))
     if (this.#audit !== undefined) this.#record(started, this.#audit)
     await this.#openMonitor(started)
-    if (started.page !== undefined) log.line(`page ${started.page.address}`)
+    if (started.page !== undefined) log.line(`page ${this.#shown(started.page.address)}`)
     log.line(`The bot runs, with ${started.bot.isolation === 'none' ? 'NO sandbox' : 'containers'}.`)
     return started.views === undefined ? {} : { views: started.views }
+  }
+
+  /** A token of the operator's own is known to them, and has no place in a log. */
+  #shown(address: string): string {
+    return this.#config.surfaces.web?.token === undefined ? address : address.replace(/#.*$/, '#YOUR-TOKEN')
   }
 
   /** Without providers everything is tried with a service that has no intelligence and costs nothing. */
