@@ -17,7 +17,13 @@ const refusal = (line: string): string => {
 
 describe('command line', () => {
   test('no word and no flag serves on any port, driver by itself', () => {
-    expect(read('')).toEqual({ command: 'serve', where: { driver: 'auto' }, port: 0, colour: true })
+    expect(read('')).toEqual({
+      command: 'serve',
+      where: { driver: 'auto' },
+      port: 0,
+      json: false,
+      colour: true,
+    })
   })
 
   test('flags of the demo', () => {
@@ -26,8 +32,10 @@ describe('command line', () => {
       where: { driver: 'docker', image: 'a:b' },
       port: 8080,
       stateDir: '/tmp/x',
+      json: false,
       colour: false,
     })
+    expect(read('--json')).toMatchObject({ command: 'serve', json: true })
     expect(read('--check --json --driver process')).toEqual({
       command: 'check',
       where: { driver: 'process' },
@@ -55,8 +63,10 @@ describe('command line', () => {
       command: 'bot',
       path,
       engineSocket: '/a.sock',
+      json: false,
       colour: true,
     })
+    expect(read('--config bot.jsonc --json')).toMatchObject({ command: 'bot', json: true })
     expect(read('doctor --call --json')).toEqual({ command: 'doctor', path, call: true, json: true })
     expect(read('init --dir /srv/bot --provider openai --key env:KEY --port 9 --yes')).toEqual({
       command: 'init',
@@ -112,7 +122,7 @@ describe('command line', () => {
     ['keys check now', '"now" is one word too many.'],
     ['keys explain', '"keys explain" needs --channel'],
     ['keys check --port 1', '--port does not go with "keys check".'],
-    ['--json', '--json goes with --check or "doctor".'],
+    ['init --json', '--json does not go with "init".'],
     ['--yes', '--yes goes with "init".'],
     ['--config x --port 1', '--port does not go with --config: it stands in the configuration.'],
     ['doctor --port 1', '--port does not go with "doctor".'],

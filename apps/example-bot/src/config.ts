@@ -48,11 +48,15 @@ export type Config =
       /** 0 means any free port. */
       readonly port: number
       readonly stateDir?: string
+      /** Lines of JSON in place of the terminal. */
+      readonly json: boolean
       readonly colour: boolean
     }
   | {
       readonly command: 'bot'
       readonly path: string
+      /** Lines of JSON in place of the terminal. */
+      readonly json: boolean
       readonly engineSocket?: string
       readonly colour: boolean
     }
@@ -106,9 +110,16 @@ const READERS: Readonly<Record<Command, (given: Given) => Config>> = {
     where: where(flags, env),
     port: port(flags) ?? 0,
     ...stateDir(flags),
+    json: flags.has('--json'),
     colour,
   }),
-  bot: ({ flags, env, colour }) => ({ command: 'bot', path: path(flags), ...engine(env), colour }),
+  bot: ({ flags, env, colour }) => ({
+    command: 'bot',
+    path: path(flags),
+    ...engine(env),
+    json: flags.has('--json'),
+    colour,
+  }),
   check: ({ flags, env, colour }) => ({
     command: 'check',
     where: where(flags, env),

@@ -30,8 +30,8 @@ const FLAGS: Readonly<Record<string, 'value' | 'switch'>> = {
 
 const ALLOWED: Readonly<Record<Command, readonly string[]>> = {
   help: Object.keys(FLAGS),
-  serve: ['--driver', '--image', '--port', '--state'],
-  bot: ['--config'],
+  serve: ['--json', '--driver', '--image', '--port', '--state'],
+  bot: ['--config', '--json'],
   check: ['--check', '--json', '--driver', '--image'],
   init: ['--dir', '--provider', '--url', '--model', '--mode', '--key', '--owner', '--port', '--yes'],
   doctor: ['--config', '--call', '--json'],

@@ -17,10 +17,11 @@ type DemoConfig = Extract<Config, { command: 'serve' }>
 
 /**
  * Runs the demo until it is told to stop: keys, stand-in model service, bot, page, and the terminal when a person
- * sits there.
+ * sits there, or lines of JSON.
  */
 export function serveDemo(config: DemoConfig): Promise<void> {
-  return serve({ start: (around) => start(config, around), colour: config.colour, terminal: true })
+  const { colour, json } = config
+  return serve({ start: (around) => start(config, around), colour, terminal: true, json })
 }
 
 async function start(

@@ -1,6 +1,8 @@
+import { BotError } from './errors.ts'
 import { type BotLog, textLog } from './operator/log.ts'
 import type { RoomViews } from './start-bot.ts'
 import { stopSignals } from './stop-signals.ts'
+import { type JsonLines, openJsonLines } from './surfaces/terminal/json-lines.ts'
 import { openTerminal, type Terminal } from './surfaces/terminal/terminal.ts'
 
 /** What {@link serve} gives to what it runs. */
@@ -19,6 +21,8 @@ export interface ServeOptions {
   readonly colour: boolean
   /** Opens the terminal when a person sits there. */
   readonly terminal: boolean
+  /** Takes messages from stdin and tells what happens on stdout, as lines of JSON; what is logged goes to stderr. */
+  readonly json: boolean
   /** Makes the log out of a way to print a line; left out, lines for people. */
   readonly makeLog?: (print: (line: string) => void) => BotLog
   /** What is told when the stop begins. */
@@ -34,14 +38,16 @@ export async function serve(options: ServeOptions): Promise<void> {
   const off = new AbortController()
   const ends: (() => unknown)[] = []
   let terminal: Terminal | undefined
+  let lines: JsonLines | undefined
   const log = makeLog((line) => {
-    if (terminal === undefined) process.stdout.write(`${line}\n`)
+    if (terminal === undefined) (options.json ? process.stderr : process.stdout).write(`${line}\n`)
     else terminal.print(line)
   })
   const signals = stopSignals({
     onStop: () => {
       terminal?.close()
       terminal = undefined
+      lines?.close()
       log.line(
         stopWords ??
           'Stopping. Again to stop at once, which may leave a container for the next start to remove.',
@@ -52,13 +58,14 @@ export async function serve(options: ServeOptions): Promise<void> {
   })
   try {
     const { views } = await options.start({ log, signal: off.signal, ends })
-    if (views !== undefined && options.terminal && process.stdin.isTTY) {
+    if (options.json) lines = openLines(views, signals.raise)
+    else if (views !== undefined && options.terminal && process.stdin.isTTY) {
       terminal = openTerminal({
         ...views,
         onQuit: signals.raise,
         input: process.stdin,
         output: process.stdout,
-        interactive: true,
+        interactive: process.stdout.isTTY,
         colours: options.colour && process.stdout.isTTY,
       })
     }
@@ -70,6 +77,26 @@ export async function serve(options: ServeOptions): Promise<void> {
     signals.release()
   }
   log.line('Stopped.')
+}
+
+function openLines(views: RoomViews | undefined, onQuit: () => void): JsonLines {
+  if (views === undefined) {
+    throw new BotError(
+      'usage',
+      '--json is for the channels of the page and the terminal, and there are none.',
+    )
+  }
+  const { room, ledger } = views
+  return openJsonLines({
+    room,
+    ledger,
+    input: process.stdin,
+    output: process.stdout,
+    onEnd: (failed) => {
+      if (failed) process.exitCode = 1
+      onQuit()
+    },
+  })
 }
 
 /** Ends everything, in reverse, and goes on when one thing cannot be ended. */
