@@ -47,6 +47,15 @@ test('PR-09 a channel that is busy says so, and another one is not', async () =>
   expect(await first).toMatchObject({ ok: false, category: 'stopped', text: 'Stopped.' })
 })
 
+test('PR-09 a request of a wrong shape is refused in words, and the channel stays free', async () => {
+  await using kit = piKit()
+  for (const wrong of [{ signal: {} as AbortSignal }, { onProgress: 5 as never }]) {
+    expect(await kit.say('one', wrong)).toMatchObject({ ok: false, category: 'input' })
+  }
+  expect(await kit.runtime.runTurn(null as never)).toMatchObject({ ok: false, category: 'input' })
+  expect(await kit.say('two')).toMatchObject({ ok: true })
+})
+
 test('PR-10 PR-15 what cannot be taken is told in words, and nothing is started', async () => {
   await using kit = piKit()
   const long = await kit.say('x'.repeat(100_001))
@@ -412,6 +421,17 @@ test('PR-17 stop calls off a start under way, and whoever waits for it hears so'
   expect(kit.driver.alive()).toEqual([])
 })
 
+test('PR-07 PR-17 a start that is asked for after a stop is not the one that was called off', async () => {
+  await using kit = piKit()
+  const first = kit.runtime.start('fake:1', 'default')
+  const stop = kit.runtime.stop('fake:1')
+  const second = kit.runtime.start('fake:1', 'default')
+  await expect(first).rejects.toMatchObject({ code: 'stopped' })
+  expect(await stop).toBe(false)
+  await second
+  expect(kit.driver.alive()).toHaveLength(1)
+})
+
 test('a start that joined the start of a stopped turn begins its own', async () => {
   await using kit = piKit()
   let begin = () => {}
@@ -557,5 +577,18 @@ test('after dispose nothing runs, nothing is listened for, and a turn is refused
   expect(await kit.say('hi')).toMatchObject({ ok: false, category: 'stopped' })
   await expect(kit.runtime.start('fake:1', 'default')).rejects.toMatchObject({ code: 'closed' })
   expect(kit.clock.waiting).toBe(0)
+  await kit[Symbol.asyncDispose]()
+})
+
+test('PR-18 after dispose nothing is moved or made: the party directory may be another host’s', async () => {
+  const kit = piKit()
+  await kit.say('hi')
+  const sessions = kit.layout.sessionsDir('fake:1')
+  writeFileSync(join(sessions, 's.jsonl'), 'of the next host')
+  await kit.runtime.dispose()
+  await expect(kit.runtime.startFresh('fake:1')).rejects.toMatchObject({ code: 'closed' })
+  expect(await kit.runtime.stop('fake:2')).toBe(false)
+  expect(readdirSync(sessions)).toEqual(['s.jsonl'])
+  expect(readdirSync(kit.layout.partyDir).sort()).toEqual(['fake_1', 'install-id'])
   await kit[Symbol.asyncDispose]()
 })

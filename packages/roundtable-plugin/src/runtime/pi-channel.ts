@@ -89,11 +89,11 @@ export class PiChannel {
 
   /** Starts a worker for a profile unless one is there. Who asks for the same one meanwhile shares the start. */
   start(profile: ResolvedPiProfile): Promise<void> {
-    const asked =
-      this.#asked.get(profile.name) ??
-      this.#operation((signal) => this.#start(profile, signal)).finally(() =>
-        this.#asked.delete(profile.name),
-      )
+    const before = this.#asked.get(profile.name)
+    if (before !== undefined) return before
+    const asked = this.#operation((signal) => this.#start(profile, signal)).finally(() => {
+      if (this.#asked.get(profile.name) === asked) this.#asked.delete(profile.name)
+    })
     this.#asked.set(profile.name, asked)
     return asked
   }
@@ -145,6 +145,8 @@ export class PiChannel {
   halt(): { readonly ended: boolean; readonly take: Promise<() => void> } {
     const ended = this.turn?.ending.end('stopped') ?? false
     for (const start of this.#starts) start.abort(stopped())
+    // Who asks from now on asks anew.
+    this.#asked.clear()
     return { ended, take: this.#mutex.take() }
   }
 

@@ -107,7 +107,7 @@ export class PiRuntime implements AsyncDisposable {
     const ending = new TurnEnding(this.#policy.turnTimeoutMs, this.#clock)
     channel.turn = { channel: input.channel, speakerId: input.speaker.id, ending }
     this.#revocations.admit(channel.turn)
-    const { signal } = request
+    const { signal } = input
     const stop = () => ending.end('stopped')
     signal?.addEventListener('abort', stop, { once: true })
     if (signal?.aborted) stop()
@@ -125,7 +125,9 @@ export class PiRuntime implements AsyncDisposable {
    * could not be removed; everything else is done all the same.
    */
   async stop(channel: ChannelKey): Promise<boolean> {
-    const { ended, problems } = await this.#channel(channel).stop()
+    const held = this.#closed ? this.#channels.get(channel) : this.#channel(channel)
+    if (held === undefined) return false
+    const { ended, problems } = await held.stop()
     if (problems.length > 0) throw cleanupFailed(problems)
     return ended
   }
@@ -146,8 +148,12 @@ export class PiRuntime implements AsyncDisposable {
     return this.#revocations.list()
   }
 
-  /** Stops the channel and moves its conversation aside: the next turn begins a new one. What is remembered stays. */
+  /**
+   * Stops the channel and moves its conversation aside: the next turn begins a new one. What is remembered stays.
+   * @throws SandboxPluginError `input_invalid`, `channel_alias`, `cleanup_failed`, `closed`
+   */
   async startFresh(channel: ChannelKey): Promise<void> {
+    this.#stopIfClosed()
     const held = this.#channel(channel)
     const release = await held.halt().take
     try {

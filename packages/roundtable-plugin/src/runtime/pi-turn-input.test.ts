@@ -55,6 +55,8 @@ test('every field of a request is read once: a getter cannot answer twice', () =
 test.each<[string, object, RegExp]>([
   ['text', { text: 'x'.repeat(100_001) }, /text has at most 100000/],
   ['text type', { text: 7 }, /text must be a string/],
+  ['signal', { signal: {} }, /signal must be an AbortSignal/],
+  ['onProgress', { onProgress: 5 }, /onProgress must be a function/],
   ['turnId', { turnId: '../up' }, /turnId/],
   ['turnId length', { turnId: 'x'.repeat(65) }, /turnId/],
   ['turnId characters', { turnId: 'a b' }, /turnId/],

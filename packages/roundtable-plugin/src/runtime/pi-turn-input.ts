@@ -45,6 +45,7 @@ export interface PiTurnInput {
   readonly text: string
   readonly images: readonly PiImage[]
   readonly attachments: readonly PiAttachment[]
+  readonly signal: AbortSignal | undefined
   readonly onProgress: ((progress: PiProgressUpdate) => void) | undefined
 }
 
@@ -56,13 +57,16 @@ const ATTACHMENTS_BYTES = 50 * 1024 * 1024
  * @throws SandboxPluginError `input_invalid`
  */
 export function snapshotPiTurn(request: PiTurnRequest): PiTurnInput {
-  const { channel, profile, text, speaker, onProgress } = request
+  refuse(typeof request !== 'object' || request === null, 'request', 'must be an object')
+  const { channel, profile, text, speaker, signal, onProgress } = request
   const { turnId = randomBytes(12).toString('hex'), images = [], attachments = [] } = request
   checkChannel(channel)
   refuse(typeof profile !== 'string', 'profile', 'must be a string')
   refuse(typeof text !== 'string', 'text', 'must be a string')
   refuse(text.length > limits.PI_TEXT_CHARS, 'text', `has at most ${limits.PI_TEXT_CHARS} characters`)
   refuse(!isTurnId(turnId), 'turnId', 'must be a safe file name of 1 to 64 printable ASCII characters')
+  refuse(signal !== undefined && !(signal instanceof AbortSignal), 'signal', 'must be an AbortSignal')
+  refuse(onProgress !== undefined && typeof onProgress !== 'function', 'onProgress', 'must be a function')
   return Object.freeze({
     turnId,
     channel,
@@ -71,6 +75,7 @@ export function snapshotPiTurn(request: PiTurnRequest): PiTurnInput {
     text,
     images: copyImages(images),
     attachments: copyAttachments(attachments),
+    signal,
     onProgress: onProgress?.bind(request),
   })
 }
