@@ -125,7 +125,7 @@ describe.skipIf(!browserGate())('a newcomer on the page', () => {
     await keepPicture(page, 'newcomer-4-running')
     await page.getByRole('button', { name: 'Stop', exact: true }).click()
     await page.locator('.turns .outcome', { hasText: 'stopped' }).waitFor()
-    expect(await page.locator(':focus').getAttribute('id')).toBe('message')
+    await page.locator('#message:focus').waitFor()
     await page.getByRole('button', { name: 'Stop', exact: true }).waitFor({ state: 'detached' })
   })
 

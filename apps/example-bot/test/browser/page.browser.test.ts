@@ -6,6 +6,13 @@ import { browserGate, complaints, keepPicture, LOOKS, openBrowser } from './brow
 import { CHANNELS, type PlayedPage, playPage, playTurn } from './page-kit.ts'
 
 const EVIL = '<img src=x onerror="document.title=1"><script>document.title=2</script>\u202e\u2028"\'`{{7*7}}'
+const RUNNING = {
+  turnId: 'running',
+  channel: 'demo:b',
+  speaker: { id: 'u-ann', name: 'Ann' },
+  driver: 'docker',
+  durationMs: 1,
+} as const
 const TOKEN = 'a-token-of-a-test-that-is-long-enough'
 
 describe.skipIf(!browserGate())('the page in a browser', () => {
@@ -130,7 +137,7 @@ describe.skipIf(!browserGate())('the page in a browser', () => {
     await expect
       .poll(() => room.entries().at(-1))
       .toMatchObject({ speakerId: 'u-ben', text: 'by hand\ntwo lines' })
-    expect(await page.getByLabel('Message').inputValue()).toBe('')
+    await expect.poll(() => page.getByLabel('Message').inputValue()).toBe('')
     await page.getByRole('button', { name: 'beta' }).focus()
     await page.keyboard.press('Enter')
     expect(await page.locator(':focus').getAttribute('aria-current')).toBe('true')
@@ -158,6 +165,12 @@ describe.skipIf(!browserGate())('the page in a browser', () => {
     }
     const page = await visit(served.address)
     await page.getByText('line 399').waitFor()
+    const chart = await page.locator('canvas').first().elementHandle()
+    ledger.onTurn({ ...RUNNING, state: 'admitted' })
+    await page.locator('.turns .outcome', { hasText: 'running' }).waitFor()
+    expect(await chart?.evaluate((canvas) => canvas.isConnected)).toBe(true)
+    ledger.onTurn({ ...RUNNING, state: 'settled', ok: true })
+    await expect.poll(() => chart?.evaluate((canvas) => canvas.isConnected)).toBe(false)
     expect(await page.locator('.entry').count()).toBe(60)
     expect(await page.locator('.turns li').count()).toBe(25)
     await page.locator('.turns .turn').last().click()
@@ -199,9 +212,12 @@ describe.skipIf(!browserGate())('the page in a browser', () => {
     await page.getByText('after').waitFor()
     expect(await page.getByText('before').count()).toBe(0)
     await second.page.close()
-    await play({ port })
+    const third = await play({ port })
     await page.locator('.link', { hasText: 'Refused' }).waitFor()
     await page.getByRole('alert').getByText('Open the address that the demo printed').waitFor()
+    await page.evaluate((address) => location.assign(address), third.page.address)
+    await live(page)
+    expect(new URL(page.url()).hash).toBe('')
   })
 
   test('a line that fell silent, as after a sleep, is opened anew; a page that nobody sees gives its line up', async () => {

@@ -4,12 +4,22 @@ const KEPT = 'token'
 
 /** The token comes after the # of the address and is kept for this tab only. */
 function takeToken(): string {
-  if (location.hash.length > 20) {
+  if (holdsToken()) {
     sessionStorage.setItem(KEPT, location.hash.slice(1))
     history.replaceState(undefined, '', location.pathname)
   }
   return sessionStorage.getItem(KEPT) ?? ''
 }
+
+/** True for the address that the bot printed, and false for that of a place on the page. */
+function holdsToken(): boolean {
+  return location.hash.length > 20
+}
+
+// The address of a bot that was started again, opened in this tab, changes the part after the # only.
+addEventListener('hashchange', () => {
+  if (holdsToken()) location.reload()
+})
 
 /** Goes with every request to `/api/`. */
 export const headers: Readonly<Record<string, string>> = { 'x-demo-token': takeToken() }

@@ -70,6 +70,15 @@ export const shown = computed(() => receipts.value.get(picked.value ?? '') ?? la
 /** The turns that the filter lets through, newest first. */
 export const found = computed(() => filterTurns(receipts.value.values(), filter.value))
 
+let lastOver: readonly Receipt[] = []
+/** The turns that are over, oldest first: the same list until there is another, so that charts stand still. */
+export const over = computed(() => {
+  const now = [...receipts.value.values()].filter((receipt) => !running(receipt))
+  const same = now.length === lastOver.length && now.every((receipt, index) => receipt === lastOver[index])
+  if (!same) lastOver = now
+  return lastOver
+})
+
 /** Goes to a channel. */
 export function choose(key: string): void {
   batch(() => {

@@ -1,13 +1,13 @@
 import { useComputed, useSignal } from '@preact/signals'
 import { type Grouping, usageBy, usageOfAll, usageSeries } from '../model/usage.ts'
 import { duration, money, short } from '../model/words.ts'
-import { currency, receipts } from '../state.ts'
+import { currency, over } from '../state.ts'
 import { Chart } from './chart.tsx'
 
 /** Tokens, cost and latency by channel or by speaker: tiles, charts, and the same as a table. */
 export function UsagePanel() {
   const by = useSignal<Grouping>('channel')
-  const series = useComputed(() => usageSeries(receipts.value.values(), by.value))
+  const series = useComputed(() => usageSeries(over.value, by.value))
   const { groups, turns, tokens, cost, durationMs } = series.value
   return (
     <section class="card" aria-labelledby="usage-title">
@@ -51,7 +51,7 @@ export function UsagePanel() {
 }
 
 function Tiles() {
-  const all = usageOfAll(receipts.value.values())
+  const all = usageOfAll(over.value)
   const facts = [
     ['Turns', short(all.turns)],
     ['Tokens', short(all.input + all.output)],
@@ -104,7 +104,7 @@ function UsageTable({ by }: { by: Grouping }) {
             </tr>
           </thead>
           <tbody>
-            {usageBy(receipts.value.values(), by).map((one) => (
+            {usageBy(over.value, by).map((one) => (
               <tr key={one.group}>
                 <th scope="row">
                   <bdi>{one.group}</bdi>

@@ -71,7 +71,7 @@ function key(receipt: Receipt): Stage {
   return {
     ...base,
     state: 'done',
-    detail: paid.rule ?? 'chosen',
+    detail: [paid.rule ?? 'chosen', paid.source].filter(Boolean).join(' · '),
     ...(paid.fingerprint === undefined ? {} : { fingerprint: paid.fingerprint }),
   }
 }

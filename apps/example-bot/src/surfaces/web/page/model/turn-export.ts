@@ -11,6 +11,7 @@ const COLUMNS: readonly (readonly [name: string, of: (receipt: Receipt) => strin
   ['category', ({ category }) => category ?? ''],
   ['cause', ({ cause }) => cause ?? ''],
   ['rule', ({ payments }) => list(payments.map(({ rule }) => rule ?? ''))],
+  ['source', ({ payments }) => list(payments.map(({ source }) => source ?? ''))],
   ['key', ({ payments }) => list(payments.map(({ fingerprint }) => fingerprint))],
   [
     'refusals',

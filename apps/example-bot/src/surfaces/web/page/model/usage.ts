@@ -29,19 +29,13 @@ export interface UsageSeries {
   readonly durationMs: readonly (readonly (number | null)[])[]
 }
 
-/** The turns that count: those that are over, oldest first. */
-function settled(receipts: Iterable<Receipt>): readonly Receipt[] {
-  return [...receipts].filter((receipt) => outcomeOf(receipt) !== 'running')
-}
-
 /** What a turn is counted under. Two speakers of one name are two: the id tells them apart. */
 function groupOf({ channel, speaker }: Receipt, by: Grouping): string {
   return by === 'channel' ? channel : `${speaker.name} (${speaker.id})`
 }
 
-/** What was taken by each group, in order of appearance. */
-export function usageBy(receipts: Iterable<Receipt>, by: Grouping): readonly Usage[] {
-  const all = settled(receipts)
+/** What was taken by each group, in order of appearance, of turns that are over. */
+export function usageBy(all: readonly Receipt[], by: Grouping): readonly Usage[] {
   return groupsOf(all, by).map((group) =>
     usage(
       group,
@@ -51,13 +45,12 @@ export function usageBy(receipts: Iterable<Receipt>, by: Grouping): readonly Usa
 }
 
 /** What was taken by all of them. */
-export function usageOfAll(receipts: Iterable<Receipt>): Usage {
-  return usage('all', settled(receipts))
+export function usageOfAll(all: readonly Receipt[]): Usage {
+  return usage('all', all)
 }
 
-/** Figures for charts. */
-export function usageSeries(receipts: Iterable<Receipt>, by: Grouping): UsageSeries {
-  const all = settled(receipts)
+/** Figures for charts, of turns that are over, oldest first. */
+export function usageSeries(all: readonly Receipt[], by: Grouping): UsageSeries {
   const groups = groupsOf(all, by)
   const along = <T>(first: T, figure: () => (receipt: Receipt, own: boolean) => T) =>
     groups.map((group) => {
