@@ -6,6 +6,7 @@ import { Ledger } from './ledger.ts'
 import type { BotLog } from './operator/log.ts'
 import type { BotWatchers } from './plugins.ts'
 import type { Prices } from './prices.ts'
+import type { DiscordOptions } from './surfaces/discord/index.ts'
 import { Room, type RoomChannel } from './surfaces/room.ts'
 import { sandboxSwitch } from './surfaces/sandbox-switch.ts'
 import { openWebPage, type WebPage, type WebPageOptions } from './surfaces/web/web-page.ts'
@@ -18,7 +19,7 @@ export interface StartOptions
   /** The chat of the page and the terminal. */
   readonly room?: { readonly prefix: string; readonly channels: readonly RoomChannel[] }
   readonly page?: Pick<WebPageOptions, 'port' | 'listenOn' | 'hostNames' | 'token'>
-  readonly discordToken?: string
+  readonly discord?: Pick<DiscordOptions, 'token' | 'api'>
   readonly prices?: Prices
   /** Changes each surface before the host gets it. */
   readonly wrap?: (surface: ChatSurface) => ChatSurface
@@ -50,7 +51,7 @@ export interface StartedBot {
  * rejects.
  */
 export async function startBot(options: StartOptions): Promise<StartedBot> {
-  const { keys, log, page: pageOptions, prices, discordToken } = options
+  const { keys, log, page: pageOptions, prices, discord } = options
   const { wrap = (surface) => surface, watchers = {} } = options
   const ledger = new Ledger({ explain: keys.explain, ...(prices && { prices }) })
   const room = options.room && openRoom(options.room, ledger)
@@ -60,10 +61,10 @@ export async function startBot(options: StartOptions): Promise<StartedBot> {
     if (host === undefined) throw new TypeError('the host is not there yet')
     return host.commands
   }
-  if (discordToken !== undefined) {
+  if (discord !== undefined) {
     // Its library takes a while to load: who does not use it does not wait for it.
     const { discordSurface } = await import('./surfaces/discord/index.ts')
-    surfaces.push(discordSurface({ token: discordToken, commands, explain: keys.explain, log: log.line }))
+    surfaces.push(discordSurface({ ...discord, commands, explain: keys.explain, log: log.line }))
   }
   const bot = await openBot({
     ...options,

@@ -126,7 +126,7 @@ class OperatorBot {
         ? {}
         : {
             ownerId: discord.ownerId,
-            discordToken: await token(discord.token, 'surfaces.discord.token'),
+            discord: { token: await token(discord.token, 'surfaces.discord.token') },
           }),
       ...(prices === undefined ? {} : { prices: readPrices(prices) }),
       wrap: (surface) => tappedSurface(surface, this.#tap()),
