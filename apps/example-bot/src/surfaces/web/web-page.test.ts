@@ -284,6 +284,39 @@ describe('messages', () => {
     await expect.poll(() => room.listening).toBe(0)
   })
 
+  test('the longest history there can be is told at once, and the line stays open', async () => {
+    const turn = {
+      channel: 'demo:a',
+      speaker: { id: 'u-1', name: 'Ann' },
+      driver: 'docker',
+      durationMs: 1,
+    } as const
+    for (let n = 0; n < 200; n += 1) {
+      await room.sendReply('demo:a', { chunks: ['\u0001'.repeat(32_000)] })
+      ledger.onTurn({ ...turn, turnId: `t${n}`, state: 'admitted' })
+      for (let call = 0; call < 50; call += 1) {
+        ledger.onCall({
+          callId: `c${call}`,
+          turnId: `t${n}`,
+          scope: turn,
+          route: 'tool',
+          name: '\u0001'.repeat(16_000),
+          status: 404,
+          reason: 'not_found',
+          requestBytes: 1,
+          answerBytes: 1,
+          durationMs: 1,
+          droppedFields: [],
+        })
+      }
+    }
+    const seen = await events(
+      (type, data) => type === 'entry' && (data.entry as { text: string }).text === 'still there',
+      () => room.sendReply('demo:a', { chunks: ['still there'] }),
+    )
+    expect(seen[0]?.type).toBe('snapshot')
+  })
+
   test.each([
     ['no JSON', '{', 400],
     ['no object', 'null', 400],

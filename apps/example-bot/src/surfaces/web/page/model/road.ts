@@ -40,11 +40,11 @@ function worker(receipt: Receipt): Stage {
     return { ...base, state: 'now', detail: driver === 'docker' ? 'container starts' : 'process starts' }
   }
   const place = driver === 'docker' ? 'container' : 'plain process, no sandbox:'
-  const end = receipt.state === 'settled' ? 'removed' : 'running'
+  const now = isOver(receipt) ? '' : ', running'
   return {
     ...base,
     state: 'done',
-    detail: `${place} ${workerId.slice(0, 8)}, ${warm ? 'was waiting' : 'fresh'}, ${end}`,
+    detail: `${place} ${workerId.slice(0, 8)}, ${warm ? 'was waiting' : 'fresh'}${now}`,
     ...after(receipt, 'bound'),
   }
 }
