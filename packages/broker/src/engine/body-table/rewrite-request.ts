@@ -52,6 +52,7 @@ async function edited(
   const spans = keptSpans(edits, bytes.length)
   const last = spans[spans.length - 1] as Span
   const into = roomFor(last.at + last.end - last.start, bytes, reuse)
+  const from = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const isWithin = into.buffer === bytes.buffer
   for (const span of isWithin ? inSafeOrder(spans) : spans) {
     const { start, end, at } = span
@@ -59,9 +60,9 @@ async function edited(
     for (let done = 0; done < end - start; ) {
       const size = Math.min(COPY_BYTES, end - start - done)
       const offset = backwards ? end - start - done - size : done
-      into.set(bytes.subarray(start + offset, start + offset + size), at + offset)
+      from.copy(into, at + offset, start + offset, start + offset + size)
       done += size
-      if (pause.isDue()) await pause.now()
+      if (size === COPY_BYTES && pause.isDue()) await pause.now()
     }
   }
   edits.forEach((edit, index) => {

@@ -132,16 +132,11 @@ async function readCall(
     throw new CallRefusal('body_too_large', { limitBytes })
   }
   if (bodies !== undefined) held.memory = await bodies.reserve(contentLength ?? limitBytes, signal)
-  const whole = linkCallSignal({ guest: signal, limitMs: bodyMs })
-  try {
-    const bounds = { contentLength, limitBytes, ...(idleMs && { idleMs }), signal: whole.signal }
-    const bytes = await readBody({ body, ...bounds })
-    record.requestBytes = bytes.byteLength
-    held.memory?.shrink(bytes.byteLength)
-    return bytes
-  } finally {
-    whole.detach()
-  }
+  const bounds = { contentLength, limitBytes, ...(idleMs && { idleMs }), wholeMs: bodyMs, signal }
+  const bytes = await readBody({ body, ...bounds })
+  record.requestBytes = bytes.byteLength
+  held.memory?.shrink(bytes.byteLength)
+  return bytes
 }
 
 function hold(held: Held, sources: CallSignalSources): CallSignal {

@@ -17,17 +17,30 @@ test('LS-05 and W-32 a body that falls silent is not waited for', async () => {
   left.abort()
 })
 
+const dripping = {
+  async *[Symbol.asyncIterator]() {
+    for (let count = 0; count < 20; count += 1) {
+      await new Promise((next) => setTimeout(next, 5))
+      yield Buffer.from('x')
+    }
+  },
+}
+
 test('one that goes on is, for as long as it takes', async () => {
-  const body = {
-    async *[Symbol.asyncIterator]() {
-      for (let count = 0; count < 20; count += 1) {
-        await new Promise((next) => setTimeout(next, 5))
-        yield Buffer.from('x')
-      }
-    },
-  }
-  const options = { body, contentLength: undefined, limitBytes: 100, idleMs: 90, signal }
+  const options = { body: dripping, contentLength: undefined, limitBytes: 100, idleMs: 90, signal }
   expect(Buffer.from(await readBody(options)).toString()).toBe('x'.repeat(20))
+})
+
+test('LS-05 unless there is a limit for all of it', async () => {
+  const options = {
+    body: dripping,
+    contentLength: undefined,
+    limitBytes: 100,
+    idleMs: 90,
+    wholeMs: 20,
+    signal,
+  }
+  await expect(readBody(options)).rejects.toMatchObject({ reason: 'timeout' })
 })
 
 test('W-31 a large body has its memory to itself, with or without an announced length', async () => {

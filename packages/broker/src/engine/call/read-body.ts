@@ -11,6 +11,8 @@ export interface ReadBodyOptions {
   readonly limitBytes: number
   /** Longest silence in milliseconds; omitted = as long as the signal allows. */
   readonly idleMs?: number
+  /** Longest time for all of it in milliseconds; omitted = as long as the signal allows. */
+  readonly wholeMs?: number
   readonly signal: AbortSignal
 }
 
@@ -22,8 +24,8 @@ export interface StreamBody {
 /**
  * Reads a body into memory, never more of it than the limit. An announced length over the limit is refused
  * before the first byte.
- * @throws CallRefusal `body_too_large`; `timeout` after too long a silence; `body_invalid` when the body broke off or has another length than
- * announced. Rejects with the signal's reason when that fires.
+ * @throws CallRefusal `body_too_large`; `timeout` after too long a silence or time; `body_invalid` when the body broke off
+ * or has another length than announced. Rejects with the signal's reason when that fires.
  */
 export async function readBody(options: ReadBodyOptions): Promise<Uint8Array> {
   const { body, contentLength, limitBytes, signal } = options
@@ -32,7 +34,7 @@ export async function readBody(options: ReadBodyOptions): Promise<Uint8Array> {
   }
   signal.throwIfAborted()
   return await new Promise<Uint8Array>((resolve, reject) => {
-    const reading = new Reading(options, resolve, reject)
+    const reading = new Reading(options, { resolve, reject })
     reading.follow(body instanceof Readable ? fromStream(body, reading) : fromBody(body, reading))
   })
 }
@@ -55,41 +57,53 @@ export function ownsMemory(body: Uint8Array): boolean {
   return body.byteLength > LARGE_BYTES
 }
 
-/** A body on its way into memory. Ends once, with all of it or with a refusal. */
+/** Who waits for a body. */
+interface Waiting {
+  resolve(bytes: Uint8Array): void
+  reject(reason: unknown): void
+}
+
+/** A body on its way into memory. Ends once, with all of it or with a refusal, and then keeps nothing of it. */
 class Reading {
   readonly #options: ReadBodyOptions
-  readonly #room: Uint8Array | undefined
-  readonly #chunks: Uint8Array[] = []
-  readonly #resolve: (bytes: Uint8Array) => void
-  readonly #reject: (reason: unknown) => void
   readonly #onAbort = () => this.fail(this.#options.signal.reason)
-  readonly #timer: NodeJS.Timeout | undefined
+  readonly #onTime = () => this.#watch()
+  readonly #startedMs = performance.now()
+  #lastMs = this.#startedMs
+  #timer: NodeJS.Timeout | undefined
+  /** Nobody once it is over. */
+  #waiting: Waiting | undefined
+  #room: Uint8Array | undefined
+  #chunks: Uint8Array[] = []
   #size = 0
   #stop: (() => void) | undefined
-  #over = false
 
-  constructor(
-    options: ReadBodyOptions,
-    resolve: (bytes: Uint8Array) => void,
-    reject: (reason: unknown) => void,
-  ) {
+  constructor(options: ReadBodyOptions, waiting: Waiting) {
     this.#options = options
+    this.#waiting = waiting
     this.#room = roomFor(options.contentLength)
-    this.#resolve = resolve
-    this.#reject = reject
-    const { idleMs, signal } = options
-    if (idleMs !== undefined) this.#timer = setTimeout(() => this.fail(new CallRefusal('timeout')), idleMs)
-    signal.addEventListener('abort', this.#onAbort)
+    options.signal.addEventListener('abort', this.#onAbort)
+    this.#watch()
   }
 
-  /** What lets go of the source when the reading is over; it may be over already. */
+  /** One timer for both times, and none of it per chunk: bodies are quick. */
+  #watch(): void {
+    const { idleMs = Number.POSITIVE_INFINITY, wholeMs = Number.POSITIVE_INFINITY } = this.#options
+    const untilMs = Math.min(this.#lastMs + idleMs, this.#startedMs + wholeMs)
+    if (untilMs === Number.POSITIVE_INFINITY) return
+    const leftMs = Math.ceil(untilMs - performance.now())
+    if (leftMs > 0) this.#timer = setTimeout(this.#onTime, leftMs)
+    else this.fail(new CallRefusal('timeout'))
+  }
+
+  /** What lets go of the source when the reading fails before the source ends; it may be over already. */
   follow(stop: () => void): void {
-    if (this.#over) stop()
+    if (this.#waiting === undefined) stop()
     else this.#stop = stop
   }
 
   take(chunk: Uint8Array): void {
-    if (this.#over) return
+    if (this.#waiting === undefined) return
     const at = this.#size
     this.#size += chunk.byteLength
     const { limitBytes } = this.#options
@@ -97,7 +111,7 @@ class Reading {
       this.fail(new CallRefusal('body_too_large', { limitBytes }))
       return
     }
-    this.#timer?.refresh()
+    this.#lastMs = performance.now()
     if (this.#room === undefined) this.#chunks.push(chunk)
     else if (this.#size > this.#room.length) this.fail(new CallRefusal('body_invalid'))
     else this.#room.set(chunk, at)
@@ -109,28 +123,32 @@ class Reading {
       this.fail(new CallRefusal('body_invalid'))
       return
     }
-    if (!this.#settle()) return
-    const chunks = this.#chunks
-    const single = chunks.length === 1 && this.#size <= LARGE_BYTES
-    this.#resolve(this.#room ?? (single ? (chunks[0] as Uint8Array) : Buffer.concat(chunks)))
+    const single = this.#chunks.length === 1 && this.#size <= LARGE_BYTES
+    const bytes = this.#room ?? (single ? (this.#chunks[0] as Uint8Array) : Buffer.concat(this.#chunks))
+    this.#settle()?.resolve(bytes)
   }
 
   /** The body broke off. */
   break(cause?: unknown): void {
-    this.fail(new CallRefusal('body_invalid', { cause }))
+    if (this.#waiting !== undefined) this.fail(new CallRefusal('body_invalid', { cause }))
   }
 
   fail(reason: unknown): void {
-    if (this.#settle()) this.#reject(reason)
+    const waiting = this.#settle()
+    if (waiting === undefined) return
+    waiting.reject(reason)
+    this.#stop?.()
   }
 
-  #settle(): boolean {
-    if (this.#over) return false
-    this.#over = true
+  /** Its source may live on, and its listeners with it: what was read does not. */
+  #settle(): Waiting | undefined {
+    const waiting = this.#waiting
+    this.#waiting = undefined
+    this.#room = undefined
+    this.#chunks = []
     clearTimeout(this.#timer)
     this.#options.signal.removeEventListener('abort', this.#onAbort)
-    this.#stop?.()
-    return true
+    return waiting
   }
 }
 

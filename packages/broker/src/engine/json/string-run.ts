@@ -79,9 +79,9 @@ export class StringRuns {
  * one comparison finds both.
  */
 function hitsIn(word: number): number {
-  const flipped = word ^ 0x02020202
-  const slash = word ^ 0x5c5c5c5c
-  return (((flipped - 0x21212121) & ~flipped) | ((slash - 0x01010101) & ~slash)) & 0x80808080
+  const below = (word ^ 0x02020202) - 0x21212121
+  const slash = (word ^ 0x5c5c5c5c) - 0x01010101
+  return (below | slash) & ~word & 0x80808080
 }
 
 function isHexDigit(byte: number | undefined): boolean {

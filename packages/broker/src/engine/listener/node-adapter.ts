@@ -161,10 +161,19 @@ async function pass(response: ServerResponse, body: AnswerStream, drainMs: numbe
   response.flushHeaders()
   for await (const chunk of body) {
     if (response.destroyed) return
-    if (!response.write(chunk)) await taken(response, 'drain', drainMs)
+    if (!writeNow(response, chunk)) await taken(response, 'drain', drainMs)
   }
   response.end()
   if (!response.writableFinished) await taken(response, 'finish', drainMs)
+}
+
+/** Hands a chunk to the system at once: `node:http` would do so only after all else that is due. */
+function writeNow(response: ServerResponse, chunk: Uint8Array): boolean {
+  const { socket } = response
+  socket?.cork()
+  const hasRoom = response.write(chunk)
+  socket?.uncork()
+  return hasRoom
 }
 
 /** LS-05 and W-95: only a peer that does not drain is out of time. */

@@ -44,6 +44,8 @@ export class EventAnswer implements AsyncIterable<Uint8Array> {
   readonly #scanner: EventScanner
   #reason: CallReason = 'aborted'
   #pending: Promise<IteratorResult<Uint8Array, unknown>> | undefined
+  #quiet: NodeJS.Timeout | undefined
+  #onQuiet = () => {}
 
   constructor(options: EventAnswerOptions) {
     this.#options = options
@@ -70,6 +72,7 @@ export class EventAnswer implements AsyncIterable<Uint8Array> {
       this.#reason = refusal.reason
       yield family.failure(wireError(refusal))
     } finally {
+      clearTimeout(this.#quiet)
       if (this.#reason === 'aborted') upstream.cancel()
     }
   }
@@ -122,22 +125,15 @@ export class EventAnswer implements AsyncIterable<Uint8Array> {
   #next(reader: AsyncIterator<Uint8Array>): Promise<IteratorResult<Uint8Array> | undefined> {
     this.#pending ??= reader.next()
     const pending = this.#pending
+    // One timer for the whole stream: to set one per event costs more than to search it.
+    this.#quiet ??= setTimeout(() => this.#onQuiet(), this.#options.limits.keepAliveMs)
+    this.#quiet.refresh()
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => resolve(undefined), this.#options.limits.keepAliveMs)
-      const settle = () => {
-        clearTimeout(timer)
+      this.#onQuiet = () => resolve(undefined)
+      pending.then((next) => {
         this.#pending = undefined
-      }
-      pending.then(
-        (next) => {
-          settle()
-          resolve(next)
-        },
-        (error) => {
-          settle()
-          reject(error)
-        },
-      )
+        resolve(next)
+      }, reject)
     })
   }
 }

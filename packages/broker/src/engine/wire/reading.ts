@@ -72,10 +72,14 @@ export function indexOf(item: unknown, position: number): string {
 
 /** Token counts, from the fields that are counts. Absent when there are none. */
 export function usageFrom(counts: Readonly<Record<keyof CallUsage, unknown>>): CallUsage | undefined {
-  const usage = Object.entries(counts).filter(
-    ([, value]) => Number.isSafeInteger(value) && (value as number) >= 0,
-  )
-  return usage.length === 0 ? undefined : (Object.fromEntries(usage) as CallUsage)
+  let usage: { -readonly [K in keyof CallUsage]: number } | undefined
+  for (const name of Object.keys(counts) as (keyof CallUsage)[]) {
+    const count = counts[name]
+    if (!Number.isSafeInteger(count) || (count as number) < 0) continue
+    usage ??= {}
+    usage[name] = count as number
+  }
+  return usage
 }
 
 const encoder = new TextEncoder()
