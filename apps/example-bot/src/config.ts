@@ -35,6 +35,7 @@ export interface InitConfig {
   readonly key?: string
   readonly owner?: string
   readonly port?: number
+  readonly stateDir?: string
   /** Asks nothing. */
   readonly yes: boolean
 }
@@ -158,6 +159,7 @@ function initConfig(flags: Flags): InitConfig {
     dir: resolve(text(flags, '--dir') ?? '.'),
     ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)),
     ...(number === undefined ? {} : { port: number }),
+    ...stateDir(flags),
     yes: flags.has('--yes'),
   }
 }

@@ -10,7 +10,7 @@ To try it, with a stand-in for the model service:
 
 To run it:
 
-  bot init [--dir DIR] [--provider openai|anthropic|stand-in] [--url URL] [--model NAME] [--mode sealed|pi]
+  bot init [--dir DIR] [--state DIR] [--provider openai|anthropic|stand-in] [--url URL] [--model NAME] [--mode sealed|pi]
            [--key env:NAME|file:PATH|command:PROGRAM] [--owner DISCORD_ID] [--port N] [--yes]
                            asks what it must know, and writes a configuration; never over one
   bot doctor [--config FILE] [--call] [--json]

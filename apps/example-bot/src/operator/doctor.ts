@@ -10,6 +10,7 @@ import { openKeys } from './open-keys.ts'
 import { type OperatorConfig, readBotFile } from './read-bot-file.ts'
 import { readReference } from './reference.ts'
 import { Routes } from './routes.ts'
+import { sampleScopes } from './sample-scopes.ts'
 import { withEngine } from './serve-bot.ts'
 import { tryProvider } from './try-provider.ts'
 import { tryWorker } from './try-worker.ts'
@@ -191,24 +192,13 @@ function stateOf({ stateDir }: OperatorConfig, modes: readonly ('sealed' | 'pi')
   return `${stateDir}, private`
 }
 
-function routesOf(
-  { channels, providers }: OperatorConfig,
-  routes: Routes,
-  keys: ReturnType<typeof openKeys>,
-): string {
-  if (providers === undefined) return 'the stand-in answers everywhere'
-  const scopes = keys.rules().map(({ channel, speaker = 'anybody' }) => ({
-    channel: channel.replace(/\*$/, 'any'),
-    speaker: { id: speaker, name: speaker },
-  }))
-  const uses = new Set(
-    scopes
-      .filter(({ channel }) => routes.modeOf(channel) !== undefined)
-      .map((scope) => routes.routeOf(scope))
-      .map(({ provider, model }) => `${provider} (${model})`),
-  )
-  const count = Object.keys(channels).length
-  return `${count} ${count === 1 ? 'entry' : 'entries'} of channels, answered by ${[...uses].join(', ') || 'nobody: no rule fits them'}`
+function routesOf(config: OperatorConfig, routes: Routes, keys: ReturnType<typeof openKeys>): string {
+  if (config.providers === undefined) return 'the stand-in answers everywhere'
+  const used = sampleScopes(keys.rules(), config).map((scope) => routes.routeOf(scope))
+  const uses = new Set(used.map(({ provider, model }) => `${provider} (${model})`))
+  return uses.size === 0
+    ? 'no rule is for a channel of the configuration'
+    : `keys lead to ${[...uses].join(', ')}`
 }
 
 async function engineOf({ workers = {} }: OperatorConfig): Promise<string> {

@@ -17,6 +17,8 @@ export interface InitAnswers {
   /** Discord user id; absent without Discord. */
   readonly owner?: string
   readonly port: number
+  /** Where state and audit log go: absolute, or relative to the configuration. */
+  readonly stateDir: string
 }
 
 const PORT = 8080
@@ -27,7 +29,7 @@ const PORT = 8080
  * @throws BotError `usage`, naming the flag.
  */
 export function readAnswers(given: Omit<InitConfig, 'command' | 'dir' | 'yes'>): InitAnswers {
-  const { provider = 'stand-in', mode = 'sealed', owner, port = PORT } = given
+  const { provider = 'stand-in', mode = 'sealed', owner, port = PORT, stateDir = './state' } = given
   if (provider !== 'openai' && provider !== 'anthropic' && provider !== 'stand-in') {
     throw usage(`--provider is "openai", "anthropic" or "stand-in", not "${provider}".`)
   }
@@ -44,7 +46,7 @@ export function readAnswers(given: Omit<InitConfig, 'command' | 'dir' | 'yes'>):
   }
   const preset = provider === 'stand-in' ? { url: '', model: '' } : PRESETS[provider]
   const { url = preset.url, model = preset.model } = given
-  return { provider, url, model, mode, key, ...(owner === undefined ? {} : { owner }), port }
+  return { provider, url, model, mode, key, ...(owner === undefined ? {} : { owner }), port, stateDir }
 }
 
 /** The text of both files. */
@@ -52,7 +54,7 @@ export function initFiles(answers: InitAnswers): { bot: string; keys: string } {
   return { bot: botText(answers), keys: keysText(answers) }
 }
 
-function botText({ provider, url, model, mode, owner, port }: InitAnswers): string {
+function botText({ provider, url, model, mode, owner, port, stateDir }: InitAnswers): string {
   const text = (value: unknown) => JSON.stringify(value)
   const loopback = url.startsWith('http:') ? ', "allowHttp": true' : ''
   const providers =
@@ -74,7 +76,7 @@ function botText({ provider, url, model, mode, owner, port }: InitAnswers): stri
   return `// The bot. Comments are allowed; an editor that knows JSON schemas helps. Look at it with: bot doctor
 {
   "$schema": "./bot.schema.json",
-  "stateDir": "./state",
+  "stateDir": ${text(stateDir)},
   "keys": "./keys.json",
 ${providers}  "channels": {
     // A channel of the page. sealed: a fresh container for each message; pi: a lasting one with the Pi agent.
@@ -89,7 +91,7 @@ ${providers}  "channels": {
     "terminal": true${discord}
   },
   "monitor": { "port": 9464 }, // /healthz and /metrics, on 127.0.0.1
-  "audit": { "path": "./state/audit/audit.jsonl" } // who, where, which rule, tokens, outcome; no content
+  "audit": { "path": ${text(`${stateDir}/audit/audit.jsonl`)} } // who, where, which rule, tokens, outcome; no content
 }
 `
 }

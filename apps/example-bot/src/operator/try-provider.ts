@@ -3,6 +3,7 @@ import type { KeyFile } from '@sandbox/credential-scope/sources'
 import { BotError } from '../errors.ts'
 import type { OperatorConfig } from './read-bot-file.ts'
 import type { Routes } from './routes.ts'
+import { sampleScopes } from './sample-scopes.ts'
 
 /** Options of {@link tryProvider}. */
 export interface TryProviderOptions {
@@ -49,16 +50,8 @@ export async function tryProvider(options: TryProviderOptions): Promise<string> 
 
 type Scope = Parameters<Routes['routeOf']>[0]
 
-function scopeFor({ name, routes, keys }: TryProviderOptions): Scope | undefined {
-  const scopes = keys.rules().map(
-    ({ channel, speaker = 'anybody' }): Scope => ({
-      channel: channel.replace(/\*$/, 'any'),
-      speaker: { id: speaker, name: speaker },
-    }),
-  )
-  return scopes.find(
-    (scope) => routes.modeOf(scope.channel) !== undefined && routes.routeOf(scope).provider === name,
-  )
+function scopeFor({ name, config, routes, keys }: TryProviderOptions): Scope | undefined {
+  return sampleScopes(keys.rules(), config).find((scope) => routes.routeOf(scope).provider === name)
 }
 
 /** The same address, model and place of the key as a turn there would use. */
