@@ -1,17 +1,9 @@
-import {
-  type AuthSlot,
-  CredentialError,
-  type CredentialGetter,
-  forOrigin,
-  type SandboxCredentialScope,
-  Secret,
-  snapshotScope,
-} from '@sandbox/credential-scope'
-import { linkCallSignal, raceSignal } from './engine/call/call-signal.ts'
-import { CallRefusal } from './engine/call/refusal.ts'
+import type { AuthSlot, CredentialGetter } from '@sandbox/credential-scope'
 import type { AdmittedCall } from './engine/call/route.ts'
 import { BrokerError } from './engine/errors.ts'
 import { readEndpoint } from './engine/upstream/endpoint.ts'
+import { getterFor, pickUpstream, type ScopePicker } from './engine/upstream/pick-upstream.ts'
+import { triedSlot } from './engine/upstream/tried-slot.ts'
 
 /** Where the calls of a scope go. What is left out is as the broker's own options say. */
 export interface UpstreamChoice {
@@ -33,10 +25,7 @@ export interface UpstreamChoice {
  * Picks the upstream of a scope; `undefined` = as the options say. Asked before every call, with a frozen copy of
  * the scope; it must answer within 10 s. A throw fails the call, and its text never reaches the guest.
  */
-export type UpstreamPicker = (
-  scope: SandboxCredentialScope,
-  options: { readonly signal: AbortSignal },
-) => UpstreamChoice | undefined | Promise<UpstreamChoice | undefined>
+export type UpstreamPicker = ScopePicker<UpstreamChoice>
 
 /** An upstream, checked. */
 export interface Upstream {
@@ -63,34 +52,12 @@ export interface UpstreamOptions {
   readonly picker: UpstreamPicker | undefined
 }
 
-const PICKER_MS = 10_000
-
-/**
- * The upstream of a call's scope.
- * @throws CallRefusal `endpoint_invalid` when the picker fails, is too slow, or picks what options would refuse.
- * Rejects with the signal's reason when that fires.
- */
-export async function chooseUpstream(
+/** The upstream of a call's scope. Throws as {@link pickUpstream} does. */
+export function chooseUpstream(
   { upstream }: { readonly upstream: UpstreamOptions },
   call: AdmittedCall,
 ): Promise<Upstream> {
-  const { picker, home } = upstream
-  if (picker === undefined) return home
-  const { signal, detach } = linkCallSignal({ guest: call.signal, limitMs: PICKER_MS })
-  try {
-    const choice = await raceSignal(pick(picker, call, signal), signal)
-    return choice === undefined ? home : readChoice(choice, upstream)
-  } catch (cause) {
-    call.signal.throwIfAborted()
-    throw new CallRefusal('endpoint_invalid', { cause })
-  } finally {
-    detach()
-  }
-}
-
-/** Also turns what the picker throws at once into a rejection. */
-async function pick(picker: UpstreamPicker, { turn }: AdmittedCall, signal: AbortSignal) {
-  return await picker(snapshotScope(turn.scope), { signal })
+  return pickUpstream({ ...upstream, read: (choice) => readChoice(choice, upstream) }, call)
 }
 
 /**
@@ -113,7 +80,7 @@ function readChoice(choice: UpstreamChoice, { allowHttp, apiKey, home }: Upstrea
     tokenLimitField: readLimitField(choice.tokenLimitField ?? home.tokenLimitField),
     renameTokenLimit: readFlag('renameTokenLimit', choice.renameTokenLimit ?? home.renameTokenLimit),
     streamUsage: readFlag('streamUsage', choice.streamUsage ?? home.streamUsage),
-    getterFor: (url) => boundTo(apiKey, home.chat.origin, url),
+    getterFor: (url) => getterFor(apiKey, home.chat.origin, url),
   }
 }
 
@@ -132,13 +99,8 @@ export function readHome(
     tokenLimitField: readLimitField(options.tokenLimitField ?? 'max_tokens'),
     renameTokenLimit: readFlag('renameTokenLimit', options.renameTokenLimit ?? false),
     streamUsage: readFlag('streamUsage', options.streamUsage ?? true),
-    getterFor: (url) => boundTo(apiKey, chat.origin, url),
+    getterFor: (url) => getterFor(apiKey, chat.origin, url),
   }
-}
-
-/** Decision 16: a bare credential is for one origin. */
-function boundTo(getter: CredentialGetter, origin: string, url: URL): CredentialGetter {
-  return url.origin === origin ? getter : forOrigin(origin, getter)
 }
 
 function readUrl(field: string, text: string, allowHttp: boolean): URL {
@@ -166,7 +128,6 @@ const SLOTS = new Set(['bearer', 'header', 'query', 'basic'])
 const OWN_HEADERS =
   /^(accept.*|connection|content-.*|cookie|expect|host|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/i
 
-/** Tries the slot with a value that is no credential. */
 function readSlot(slot: AuthSlot, url: URL): AuthSlot {
   if (typeof slot !== 'object' || slot === null || !SLOTS.has(slot.kind)) {
     throw invalid('authSlot.kind', 'must be bearer, header, query or basic')
@@ -177,14 +138,7 @@ function readSlot(slot: AuthSlot, url: URL): AuthSlot {
   if (slot.kind === 'query' && (typeof slot.name !== 'string' || slot.name === '')) {
     throw invalid('authSlot.name', 'must be the name of a query parameter')
   }
-  const copy = Object.freeze({ ...slot })
-  try {
-    new Secret({ token: 'sandbox-preflight', origin: url.origin }).applyTo({}, new URL(url), copy)
-  } catch (cause) {
-    if (!(cause instanceof TypeError) && !CredentialError.isInstance(cause)) throw cause
-    throw new BrokerError('options_invalid', `authSlot: ${cause.message}`, { cause })
-  }
-  return copy
+  return triedSlot(slot, url)
 }
 
 function invalid(field: string, problem: string): BrokerError {

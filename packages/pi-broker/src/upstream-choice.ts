@@ -1,20 +1,12 @@
 import {
   type AdmittedCall,
   BrokerError,
-  CallRefusal,
-  linkCallSignal,
-  raceSignal,
+  pickUpstream,
   readEndpoint,
+  type ScopePicker,
+  triedSlot,
 } from '@sandbox/broker/engine'
-import {
-  type AuthSlot,
-  CredentialError,
-  type CredentialGetter,
-  forOrigin,
-  type SandboxCredentialScope,
-  Secret,
-  snapshotScope,
-} from '@sandbox/credential-scope'
+import type { AuthSlot } from '@sandbox/credential-scope'
 
 /** Where the calls of a scope go. What is left out is as the broker's own options say. */
 export interface PiUpstreamChoice {
@@ -28,10 +20,7 @@ export interface PiUpstreamChoice {
  * Picks the upstream of a scope; `undefined` = as the options say. Asked before every call, with a frozen copy of
  * the scope; it must answer within 10 s. A throw fails the call, and its text never reaches the guest.
  */
-export type PiUpstreamPicker = (
-  scope: SandboxCredentialScope,
-  options: { readonly signal: AbortSignal },
-) => PiUpstreamChoice | undefined | Promise<PiUpstreamChoice | undefined>
+export type PiUpstreamPicker = ScopePicker<PiUpstreamChoice>
 
 /** An upstream, checked. */
 export interface PiUpstream {
@@ -49,31 +38,10 @@ export interface PiUpstreamOptions {
 
 /** The Messages API, unless the options name another place. */
 const ANTHROPIC = 'https://api.anthropic.com'
-const PICKER_MS = 10_000
 
-/**
- * The upstream of a call's scope.
- * @throws CallRefusal `endpoint_invalid` when the picker fails, is too slow, or picks what options would refuse.
- * Rejects with the signal's reason when that fires.
- */
-export async function chooseUpstream(options: PiUpstreamOptions, call: AdmittedCall): Promise<PiUpstream> {
-  const { picker, home } = options
-  if (picker === undefined) return home
-  const { signal, detach } = linkCallSignal({ guest: call.signal, limitMs: PICKER_MS })
-  try {
-    const choice = await raceSignal(pick(picker, call, signal), signal)
-    return choice === undefined ? home : readUpstream(choice, options)
-  } catch (cause) {
-    call.signal.throwIfAborted()
-    throw new CallRefusal('endpoint_invalid', { cause })
-  } finally {
-    detach()
-  }
-}
-
-/** Also turns what the picker throws at once into a rejection. */
-async function pick(picker: PiUpstreamPicker, { turn }: AdmittedCall, signal: AbortSignal) {
-  return await picker(snapshotScope(turn.scope), { signal })
+/** The upstream of a call's scope. Throws as {@link pickUpstream} does. */
+export function chooseUpstream(options: PiUpstreamOptions, call: AdmittedCall): Promise<PiUpstream> {
+  return pickUpstream({ ...options, read: (choice) => readUpstream(choice, options) }, call)
 }
 
 /**
@@ -92,15 +60,6 @@ export function readUpstream(
   return { base, model, authSlot: readSlot(choice.authSlot ?? home?.authSlot ?? { kind: 'bearer' }, base) }
 }
 
-/**
- * The getter for a credential that is spent at `url` (decision 16): one that does not say which origin it is for is
- * for that of the broker's own upstream, and goes nowhere else.
- */
-export function getterFor(getter: CredentialGetter, home: PiUpstream, url: URL): CredentialGetter {
-  const { origin } = home.base
-  return url.origin === origin ? getter : forOrigin(origin, getter)
-}
-
 /** The full URL of one of the API's paths. */
 export function urlOf({ base }: PiUpstream, path: string, query: string): URL {
   const url = new URL(base)
@@ -116,19 +75,11 @@ function readBase(text: string | undefined, allowHttp: boolean): URL {
   return endpoint.url
 }
 
-/** Tries the slot with a value that is no credential. */
 function readSlot(slot: AuthSlot, url: URL): AuthSlot {
   if (slot?.kind !== 'bearer' && (slot?.kind !== 'header' || !/^x-[a-z-]{1,64}$/i.test(slot.name))) {
     throw invalid('authSlot', 'must be bearer, or a header whose name begins with x-')
   }
-  const copy = Object.freeze({ ...slot })
-  try {
-    new Secret({ token: 'sandbox-preflight', origin: url.origin }).applyTo({}, new URL(url), copy)
-  } catch (cause) {
-    if (!(cause instanceof TypeError) && !CredentialError.isInstance(cause)) throw cause
-    throw new BrokerError('options_invalid', `authSlot: ${cause.message}`, { cause })
-  }
-  return copy
+  return triedSlot(slot, url)
 }
 
 function invalid(field: string, problem: string): BrokerError {

@@ -113,6 +113,8 @@ export {
 } from './upstream/open-upstream.ts'
 export { type CredentialCall, openWithCredential } from './upstream/open-with-credential.ts'
 export { type PassOptions, passAnswer } from './upstream/pass-answer.ts'
+export { getterFor, pickUpstream, type ScopePicker, type UpstreamPicking } from './upstream/pick-upstream.ts'
+export { triedSlot } from './upstream/tried-slot.ts'
 export { anthropicMessages } from './wire/anthropic.ts'
 export type { WireError, WireFamily } from './wire/family.ts'
 export { openAiChat } from './wire/openai-chat.ts'

@@ -2,6 +2,7 @@ import {
   type AdmittedCall,
   anthropicMessages,
   type CallRoute,
+  getterFor,
   openWithCredential,
   passAnswer,
   type RequestTable,
@@ -15,7 +16,7 @@ import { messagesTable } from '../model-input/messages-table.ts'
 import { inputRefusal } from '../model-input/refusal-words.ts'
 import type { ResolvedPiOptions } from '../options.ts'
 import type { PiTurns } from '../pi-turns.ts'
-import { chooseUpstream, getterFor, urlOf } from '../upstream-choice.ts'
+import { chooseUpstream, urlOf } from '../upstream-choice.ts'
 
 /** What the Messages routes are made of. */
 export interface MessagesRouteOptions {
@@ -80,7 +81,7 @@ async function callMessages(
   const upstream = await openWithCredential(call, {
     agent: sharedAgent(),
     url,
-    getter: getterFor(options.oauthToken, options.upstream.home, url),
+    getter: getterFor(options.oauthToken, options.upstream.home.base.origin, url),
     authSlot: chosen.authSlot,
     body: request.bytes,
     accept: request.facts.stream ? 'text/event-stream' : 'application/json',
