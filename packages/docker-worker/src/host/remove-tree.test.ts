@@ -30,6 +30,10 @@ test.each([
     symlinkSync(join(dir.path, 'other'), join(tree, 'directory-link'))
     symlinkSync('nowhere', join(tree, 'dangling'))
     execFileSync('mkfifo', [join(tree, 'fifo')])
+    // Names that are no text.
+    execFileSync('sh', ['-c', "b=$(printf '\\377'); mkdir -p $b/$b.d/in && : > $b/$b && : > $b.x"], {
+      cwd: tree,
+    })
     const nest =
       'n=$(printf %0240d 0); i=0; while [ $i -lt 40 ]; do mkdir $n && cd -P $n || exit 1; i=$((i+1)); done; : > $n'
     execFileSync('sh', ['-c', nest], { cwd: tree })

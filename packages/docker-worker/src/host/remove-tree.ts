@@ -2,9 +2,11 @@ import { randomBytes } from 'node:crypto'
 import { chmodSync, lstatSync, readdirSync, renameSync, rmdirSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as breath } from 'node:timers/promises'
+import { BYTES, bytePath, onDisk } from './byte-path.ts'
 
-/** So many entries are removed before others get their turn. */
+/** After so many entries, or so many milliseconds, others get their turn. */
 const BATCH = 256
+const STRETCH_MS = 10
 
 /**
  * Removes a directory that a program has filled which runs no more. Not `rmSync`: that fails where directories are
@@ -23,35 +25,39 @@ export function removeTree(root: string): void {
 export async function removeWorkspace(directory: string): Promise<void> {
   if (lstatSync(directory, { throwIfNoEntry: false }) === undefined) return
   let count = 0
+  let since = performance.now()
   for (const _ of removal(directory)) {
     count += 1
-    if (count % BATCH === 0) await breath()
+    if (count % BATCH !== 0 && performance.now() - since < STRETCH_MS) continue
+    await breath()
+    since = performance.now()
   }
 }
 
 /** Yields after each entry that is removed or moved. */
-function* removal(root: string): Generator<void> {
-  chmodSync(root, 0o700)
-  for (let names = readdirSync(root); names.length > 0; names = readdirSync(root)) {
+function* removal(directory: string): Generator<void> {
+  const root = bytePath(directory)
+  chmodSync(directory, 0o700)
+  for (let names = readdirSync(directory, BYTES); names.length > 0; names = readdirSync(directory, BYTES)) {
     for (const name of names) yield* removeEntry(root, name)
   }
-  rmdirSync(root)
+  rmdirSync(directory)
 }
 
 /** A directory gives its own directories to the root first, where their turn comes: no path gets long. */
 function* removeEntry(root: string, name: string): Generator<void> {
-  const path = join(root, name)
+  const path = onDisk(join(root, name))
   if (!lstatSync(path).isDirectory()) {
     unlinkSync(path)
     return yield
   }
   chmodSync(path, 0o700)
-  for (const inner of readdirSync(path)) {
-    const entry = join(path, inner)
+  for (const inner of readdirSync(path, BYTES)) {
+    const entry = onDisk(join(root, name, inner))
     if (lstatSync(entry).isDirectory()) {
       // To move a directory is to write to it.
       chmodSync(entry, 0o700)
-      renameSync(entry, join(root, randomBytes(16).toString('hex')))
+      renameSync(entry, onDisk(join(root, randomBytes(16).toString('hex'))))
     } else unlinkSync(entry)
     yield
   }

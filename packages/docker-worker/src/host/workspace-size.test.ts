@@ -35,6 +35,14 @@ describe('workspaceSize', () => {
     })
   })
 
+  test('W-66 what has a name that is no text is counted too', async () => {
+    using dir = tempDir()
+    const fill = "b=$(printf '\\377'); mkdir $b && head -c 2097152 /dev/zero > $b/$b"
+    execFileSync('sh', ['-c', fill], { cwd: dir.path })
+    expect(await workspaceSize(dir.path, LIMITS)).toMatchObject({ entries: 2 })
+    expect(await workspaceSize(dir.path, { limitBytes: MIB })).toMatchObject({ over: 'bytes' })
+  })
+
   test('links, FIFOs and sockets are counted and never followed or opened', async () => {
     using dir = tempDir()
     using outside = tempDir()

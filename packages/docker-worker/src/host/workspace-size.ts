@@ -2,6 +2,7 @@ import type { Dir, Stats } from 'node:fs'
 import { lstat, opendir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DriverError, stopIfAborted } from '../errors.ts'
+import { BYTES, bytePath, onDisk } from './byte-path.ts'
 
 /** Options of {@link workspaceSize}. */
 export interface WorkspaceSizeOptions {
@@ -49,7 +50,7 @@ export async function workspaceSize(
     throw new DriverError('spec_invalid', `The workspace is no directory, or a link: ${directory}.`)
   }
   const count = new Count(limitBytes, limitEntries)
-  const waiting: Place[] = [{ path: directory, depth: 0, ino: top.ino, dev: top.dev }]
+  const waiting: Place[] = [{ path: bytePath(directory), depth: 0, ino: top.ino, dev: top.dev }]
   for (let place = waiting.pop(); place && count.over === undefined; place = waiting.pop()) {
     await countDirectory(place, waiting, count, signal)
   }
@@ -57,6 +58,7 @@ export async function workspaceSize(
 }
 
 interface Place {
+  /** Of bytes. */
   readonly path: string
   readonly depth: number
   readonly ino: number
@@ -110,7 +112,7 @@ async function countListing(
 
 async function look(path: string): Promise<Stats | undefined> {
   try {
-    return await lstat(path)
+    return await lstat(onDisk(path))
   } catch (error) {
     if (VANISHED.has((error as NodeJS.ErrnoException).code ?? '')) return undefined
     throw error
@@ -119,8 +121,8 @@ async function look(path: string): Promise<Stats | undefined> {
 
 /** Opens the directory that was seen: one that a link has taken the place of meanwhile is left alone. */
 async function openSame({ path, ino, dev }: Place): Promise<Dir | undefined> {
-  const listing = await opendir(path)
-  const now = await lstat(path).catch(() => undefined)
+  const listing = await opendir(onDisk(path), BYTES)
+  const now = await look(path).catch(() => undefined)
   if (now?.isDirectory() && now.ino === ino && now.dev === dev) return listing
   await listing.close()
   return undefined

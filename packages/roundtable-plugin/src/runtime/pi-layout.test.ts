@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import {
   existsSync,
   lstatSync,
@@ -253,6 +254,18 @@ test('PR-18 [workspace:no-planted-links] conversations are moved into the archiv
   await layout.archive('a:1', now)
   expect(readFileSync(join(place, 'one.jsonl'), 'utf8')).toBe('first')
   expect(readFileSync(join(`${place}-2`, 'one.jsonl'), 'utf8')).toBe('another')
+})
+
+test('PR-05 PR-18 a guest’s names that are no text brick nothing: they are archived and erased like others', async () => {
+  using it = opened()
+  const { layout } = it
+  const sessions = layout.sessionsDir('a:1')
+  execFileSync('sh', ['-c', "b=$(printf '\\377'); : > $b.jsonl && mkdir $b"], { cwd: sessions })
+  expect(await layout.archive('a:1')).toHaveLength(1)
+  expect(readdirSync(sessions, 'latin1').toSorted()).toEqual(['archive', '\u00ff'])
+  await layout.erase('a:1')
+  expect(await layout.sweep()).toEqual([])
+  expect(readdirSync(layout.partyDir).filter((name) => name.startsWith('.gone'))).toEqual([])
 })
 
 test('PR-18 nothing to move: no archive is made, and a replaced attachments directory is repaired', async () => {

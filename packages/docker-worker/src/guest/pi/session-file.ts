@@ -25,11 +25,16 @@ export function openConversation(workspace: string): SessionManager {
   return SessionManager.create(workspace, folder)
 }
 
-/** Regular files by age, the newest first. Links and files that are too large count as not there. */
+/** Regular files by age, the newest first. What is a link, too large, or gone meanwhile counts as not there. */
 function sessionFiles(folder: string): readonly string[] {
   const found = readdirSync(folder)
     .filter((name) => name.endsWith('.jsonl'))
-    .map((name) => ({ path: join(folder, name), stat: lstatSync(join(folder, name)) }))
-    .filter(({ stat }) => stat.isFile() && stat.size > 0 && stat.size <= SESSION_BYTES)
-  return found.sort((a, b) => b.stat.mtimeMs - a.stat.mtimeMs).map(({ path }) => path)
+    .flatMap((name) => {
+      const path = join(folder, name)
+      // A name that is no text leads to nothing.
+      const stat = lstatSync(path, { throwIfNoEntry: false })
+      if (!stat?.isFile() || stat.size === 0 || stat.size > SESSION_BYTES) return []
+      return [{ path, mtimeMs: stat.mtimeMs }]
+    })
+  return found.sort((a, b) => b.mtimeMs - a.mtimeMs).map(({ path }) => path)
 }
