@@ -37,6 +37,26 @@ export interface WorkerContent {
   readonly extensions?: readonly PiExtension[]
 }
 
+/** What a contributed tool knows of the turn that called it. */
+export interface ContributedToolContext {
+  /** Who speaks. The name is the speaker's own choice: no proof of who somebody is. */
+  readonly speaker: { readonly id: string; readonly name: string }
+  /** Fires when the turn ends. */
+  readonly signal?: AbortSignal
+  /** Sends a file along with the answer. Throws for a file that is empty or over 10 MiB. */
+  attachReplyFile(file: { readonly name: string; readonly data: Uint8Array }): void
+}
+
+/** A tool that runs inside the worker and may attach files to the answer. */
+export interface ContributedTool {
+  readonly name: string
+  readonly description: string
+  /** A JSON Schema object, such as typebox makes. */
+  readonly parameters: object
+  /** Answers the model with text. What it throws is told to the model by its message. */
+  execute(input: Readonly<Record<string, unknown>>, context: ContributedToolContext): string | Promise<string>
+}
+
 /** What the worker lends to content. */
 export interface ContentKit {
   /** The agent's SDK: the module `@earendil-works/pi-coding-agent` as it is in the worker. */
@@ -46,6 +66,11 @@ export interface ContentKit {
    * turn is at hand, and for a file that is empty or over 10 MiB.
    */
   saveToOutbox(name: string, bytes: Uint8Array): string
+  /**
+   * Makes an extension of tools that may attach files to the answer. Their names belong into `toolNames` as well, or
+   * they stay off.
+   */
+  contributionExtension(tools: readonly ContributedTool[]): PiExtension
 }
 
 /** The export `workerContent` of a content module. Called once per profile. */

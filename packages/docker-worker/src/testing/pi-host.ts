@@ -38,7 +38,7 @@ export interface ToolCallSeen {
 /** What the model answers: parts, a refusal, parts with a pause before each event or with a large context. */
 export type ModelAnswer =
   | readonly ScriptedPart[]
-  | { readonly status: number; readonly json: unknown }
+  | { readonly status: number; readonly json: unknown; readonly headers?: Readonly<Record<string, string>> }
   | { readonly parts: readonly ScriptedPart[]; readonly everyMs?: number; readonly inputTokens?: number }
   | 'hang'
 
@@ -253,13 +253,18 @@ class ScriptedPiHost implements PiHost {
   }
 }
 
-function answer(response: ServerResponse, status: number, json: unknown): void {
-  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(json))
+function answer(
+  response: ServerResponse,
+  status: number,
+  json: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(json))
 }
 
 async function say(response: ServerResponse, reply: ModelAnswer): Promise<void> {
   if (reply === 'hang') return
-  if ('status' in reply) return answer(response, reply.status, reply.json)
+  if ('status' in reply) return answer(response, reply.status, reply.json, reply.headers)
   const { parts, everyMs = 0, inputTokens } = 'parts' in reply ? reply : { parts: reply }
   response.writeHead(200, { 'content-type': 'text/event-stream' })
   for (const event of messageEvents(parts, inputTokens)) {

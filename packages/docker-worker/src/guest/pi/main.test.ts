@@ -5,6 +5,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -189,6 +190,17 @@ describe('a turn', () => {
     expect(await at.host.play()).toMatchObject({ ok: true })
   })
 
+  test('PB-22 a 502 that says that a retry cannot help is not retried; one that does not is', async () => {
+    const json = { type: 'error', error: { type: 'api_error', message: 'refused' } }
+    await using at = await place(
+      says({ status: 502, json, headers: { 'x-should-retry': 'false' } }, { status: 502, json }, ['Two.']),
+    )
+    expect(await at.host.play()).toMatchObject({ ok: false, code: 'model_failed' })
+    expect(at.host.modelCalls).toHaveLength(1)
+    expect(await at.host.play()).toMatchObject({ ok: true, text: 'Two.' })
+    expect(at.host.modelCalls).toHaveLength(3)
+  })
+
   test('W-52 a turn that the worker cannot read is answered as such', async () => {
     await using at = await place(says(['Two.']))
     const broken = { thinking: 'enormous' } as unknown as Partial<PiTurn>
@@ -243,6 +255,52 @@ describe('tools', () => {
     expect(await at.host.play()).toEqual({ ok: true, text: 'Here.', files: [{ name: 'draw.webp', data }] })
     expect(told(at.host.modelCalls[1])).toContain(data)
     expect(readdirSync(join(at.host.workspace, 'outbox'))).toEqual([])
+  })
+
+  test('WP-10 image_generate: the model names attached images, the host gets them', async () => {
+    const png =
+      'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+    const use = (references: unknown) => ({ tool: 'image_generate', input: { prompt: 'a boat', references } })
+    const given = { type: 'array', items: { type: 'object' } }
+    const parameters = { type: 'object', properties: { prompt: { type: 'string' }, references: given } }
+    const inputs: unknown[] = []
+    await using at = await place({
+      ...says(
+        [use(['boat.png']), use(undefined)],
+        [
+          use(['../boat.png']),
+          use(['link.png']),
+          use(['notes.txt']),
+          use(['fake.png']),
+          use(Array(5).fill('boat.png')),
+        ],
+        ['Done.'],
+      ),
+      tools: [{ name: 'image_generate', description: 'Draws', parameters }],
+      tool: ({ body }) => {
+        inputs.push(body.input)
+        return { ok: true, text: 'drawn' }
+      },
+    })
+    const { workspace } = at.host
+    for (const name of ['boat.png', 'fake.png', 'notes.txt'])
+      write(workspace, `attachments/${name}`, 'no picture')
+    writeFileSync(join(workspace, 'attachments/boat.png'), Buffer.from(png, 'base64'))
+    writeFileSync(join(workspace, 'boat.png'), Buffer.from(png, 'base64'))
+    symlinkSync('../boat.png', join(workspace, 'attachments/link.png'))
+    expect(await at.host.play()).toMatchObject({ ok: true, text: 'Done.' })
+    const reference = { name: 'boat.png', mimeType: 'image/png', data: png }
+    expect(inputs).toEqual([{ prompt: 'a boat', references: [reference] }, { prompt: 'a boat' }])
+    expect(JSON.stringify(at.host.modelCalls[0]?.body.tools)).toContain('"maxItems":4')
+    const refusals = told(at.host.modelCalls[2])
+    for (const words of [
+      'There is no such attachment.',
+      'name of an attached image',
+      'fake.png is no image',
+      '4',
+    ]) {
+      expect(refusals).toContain(words)
+    }
   })
 
   test('a host tool that is named like the agent’s shell does not switch it on', async () => {
@@ -465,6 +523,46 @@ describe('WP-01 WP-02 what the worker is made of', () => {
     expect(toolNames(first).sort()).toEqual(['Read', 'note', 'read_attachment', 'read_skill', 'tide'])
     expect(told(second)).toContain('First read the skill sail with read_skill.')
     expect(told(third)).toContain('Mind the boom.')
+  })
+
+  test('WP-12 a tool of the operator attaches files to the answer, and knows who speaks', async () => {
+    const index = `
+      export const workerContent = (_profile, kit) => ({
+        toolNames: ['report'],
+        extensions: [kit.contributionExtension([{
+          name: 'report', description: 'Writes a report',
+          parameters: { type: 'object', properties: { about: { type: 'string' } } },
+          async execute({ about }, { speaker, attachReplyFile }) {
+            if (about === 'nothing') attachReplyFile({ name: 'empty.txt', data: Buffer.alloc(0) })
+            attachReplyFile({ name: '../a b.TXT', data: Buffer.from(about) })
+            attachReplyFile({ name: 'a b.txt', data: Buffer.from(speaker.id) })
+            return 'written for ' + speaker.name
+          },
+        }])],
+      })`
+    await using at = await place(
+      says(
+        [
+          { tool: 'report', input: { about: 'tea' } },
+          { tool: 'report', input: { about: 'nothing' } },
+        ],
+        ['Done.'],
+      ),
+      { 'index.mjs': index },
+    )
+    const files = [
+      { name: 'a b-2.txt', data: Buffer.from('u-ann').toString('base64') },
+      { name: 'a b.txt', data: Buffer.from('tea').toString('base64') },
+    ]
+    expect(await at.host.play()).toEqual({ ok: true, text: 'Done.', files })
+    expect(toolNames(at.host.modelCalls[0])).toEqual(['read_attachment', 'report'])
+    for (const words of [
+      'written for Ann',
+      'goes along with the answer: a b.txt, a b-2.txt',
+      'A reply file has 1 to',
+    ]) {
+      expect(told(at.host.modelCalls[1])).toContain(words)
+    }
   })
 
   test.each([

@@ -52,6 +52,7 @@ test('a turn that the host no longer wants is ended: its model call is closed, i
     atHand: {
       turn,
       modelUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}/anthropic`,
+      refusedForGood: () => false,
       calls: new TurnCalls({ wire, nonce: turn.nonce, remainingMs: turn.remainingMs, over: over.signal }),
       outbox: new Outbox(workspace.path, turn.turnId),
     },

@@ -36,7 +36,11 @@ export async function runPiTurn({ waiting, atHand, progress, over }: PiTurnRun):
   const { turn } = atHand
   const startedAt = performance.now()
   const watch = new TurnWatch(progress)
-  const unsubscribe = session.subscribe((event) => watch.take(event))
+  const unsubscribe = session.subscribe((event) => {
+    watch.take(event)
+    // The agent goes by words such as "502" alone, and decides after this.
+    if (event.type === 'message_end') session.setAutoRetryEnabled(!atHand.refusedForGood())
+  })
   const deadline = new AbortController()
   const timer = setTimeout(() => deadline.abort(), softDeadlineMs(turn.remainingMs))
   slot.fill(atHand)

@@ -3,6 +3,7 @@ import type { PiMcpSpec, PiToolSpec } from '@sandbox/protocol'
 import type { JsonObject } from '../shared/json.ts'
 import { type AttachmentPart, readAttachment } from './attachments.ts'
 import type { LoadedContent } from './content.ts'
+import { namesForReferences, takesReferences, withReferences } from './image-references.ts'
 import { readSkillFile, SKILL_FILE } from './skills.ts'
 import type { ToolReply } from './turn-calls.ts'
 import type { TurnSlot } from './turn-slot.ts'
@@ -51,11 +52,7 @@ export function workerTools(parts: ToolParts): readonly ToolDefinition[] {
   return [
     ...(content.skills.size === 0 ? [] : [readSkillTool(content, skillsRead)]),
     readAttachmentTool(workspace),
-    ...offered.map(({ name, description, parameters }) =>
-      tool(unique(name, 'host'), description, parameters, async (input, signal) =>
-        replyContent(slot, name, await slot.get().calls.tool(name, input, signal)),
-      ),
-    ),
+    ...offered.map((spec) => hostTool(unique(spec.name, 'host'), spec, workspace, slot)),
     ...mcp.flatMap((server) =>
       server.tools.map(({ name, description, parameters }) =>
         tool(unique(`mcp_${server.name}_${name}`, 'mcp'), description, parameters, async (input, signal) =>
@@ -84,6 +81,16 @@ function tool(
       details: undefined,
     }),
   }
+}
+
+function hostTool(shown: string, spec: PiToolSpec, workspace: string, slot: TurnSlot): ToolDefinition {
+  const { name, description, parameters } = spec
+  const pictures = takesReferences(spec)
+  const told = pictures ? namesForReferences(parameters) : parameters
+  return tool(shown, description, told, async (input, signal) => {
+    const sent = pictures ? withReferences(workspace, input) : input
+    return replyContent(slot, name, await slot.get().calls.tool(name, sent, signal))
+  })
 }
 
 function readSkillTool({ skills }: LoadedContent, skillsRead: Set<string>): ToolDefinition {

@@ -8,6 +8,8 @@ export interface TurnAtHand {
   readonly turn: PiTurn
   /** Where the model is called: an address that leads to this turn's nonce and is dead afterwards. */
   readonly modelUrl: string
+  /** The last model call was refused for good: the same again will not do better. */
+  refusedForGood(): boolean
   readonly calls: TurnCalls
   readonly outbox: Outbox
 }

@@ -62,14 +62,15 @@ export async function warmUp(workspace: string): Promise<void> {
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   try {
-    const kit = { pi: { ...pi }, saveToOutbox: () => '' }
+    const kit = { pi: { ...pi }, saveToOutbox: () => '', contributionExtension: () => () => {} }
     const content = (profile: string) => loadContent('/dev/null', profile, kit)
     const agent = new PiAgent({ workspace, hostTools: [], content })
     const waiting = await agent.open({ model: TURN.model, profile: TURN.profile, mcp: [] })
     const over = new AbortController()
     const calls = new TurnCalls({ wire: new BrokerWire('/dev/null'), ...TURN, over: over.signal })
     const modelUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/anthropic`
-    const atHand = { turn: TURN, modelUrl, calls, outbox: new Outbox(workspace, TURN.turnId) }
+    const outbox = new Outbox(workspace, TURN.turnId)
+    const atHand = { turn: TURN, modelUrl, refusedForGood: () => true, calls, outbox }
     const progress = new ProgressReporter({ turnId: TURN.turnId, send: async () => {} })
     const { outcome } = await runPiTurn({ waiting, atHand, progress, over: over.signal })
     if (!outcome.ok)

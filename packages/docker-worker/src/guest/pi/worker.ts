@@ -9,6 +9,7 @@ import { readPosture } from '../shared/posture.ts'
 import { readTurnId } from '../shared/turn-id.ts'
 import { PiAgent, type SessionPlan, type WaitingSession } from './agent.ts'
 import { type LoadedContent, loadContent } from './content.ts'
+import { type ContributionTurn, contributionExtension } from './contributions.ts'
 import { killLeftovers } from './leftovers.ts'
 import { logEvent } from './log.ts'
 import { Outbox } from './outbox.ts'
@@ -87,7 +88,8 @@ class PiWorker {
   readonly #parts: PiWorkerParts
   readonly #agent: PiAgent
   readonly #contents = new Map<string, Promise<LoadedContent>>()
-  #outbox: Outbox | undefined
+  /** What the operator's tools work with. */
+  #atHand: ContributionTurn | undefined
   /** Nothing of an earlier turn is left. */
   #apart = true
   #waiting: { readonly key: string; readonly session: Promise<WaitingSession> } | undefined
@@ -143,10 +145,11 @@ class PiWorker {
     const progress = new ProgressReporter({ turnId, send: (piece) => desk.progress(piece) })
     try {
       outbox.open()
-      this.#outbox = outbox
+      this.#atHand = { speaker: turn.speaker, outbox }
       const waiting = await this.#take(planOf(turn))
       const calls = new TurnCalls({ wire, nonce, remainingMs, over: over.signal })
-      const atHand = { turn, modelUrl: `${address.baseUrl}/anthropic`, calls, outbox }
+      const modelUrl = `${address.baseUrl}/anthropic`
+      const atHand = { turn, modelUrl, refusedForGood: () => address.refusedForGood, calls, outbox }
       const end = await runPiTurn({ waiting, atHand, progress, over: over.signal })
       return { ...end, outcome: withFiles(end.outcome, outbox) }
     } catch (error) {
@@ -158,7 +161,7 @@ class PiWorker {
       over.abort()
       address.close()
       this.#apart = killLeftovers()
-      this.#outbox = undefined
+      this.#atHand = undefined
       outbox.clear()
     }
   }
@@ -180,12 +183,14 @@ class PiWorker {
   }
 
   #content(profile: string): Promise<LoadedContent> {
+    const turn = () => {
+      if (this.#atHand === undefined) throw new TypeError('No turn is at hand.')
+      return this.#atHand
+    }
     const kit: ContentKit = {
       pi: { ...pi },
-      saveToOutbox: (name, bytes) => {
-        if (this.#outbox === undefined) throw new TypeError('No turn is at hand.')
-        return this.#outbox.save(name, bytes)
-      },
+      saveToOutbox: (name, bytes) => turn().outbox.save(name, bytes),
+      contributionExtension: (tools) => contributionExtension(tools, turn),
     }
     const loaded = this.#contents.get(profile) ?? loadContent(this.#parts.content, profile, kit)
     this.#contents.set(profile, loaded)

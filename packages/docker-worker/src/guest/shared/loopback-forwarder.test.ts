@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http'
-import { connect } from 'node:net'
+import { connect, createServer as createTcpServer } from 'node:net'
 import { tempDir } from '@sandbox/testing'
 import { describe, expect, test } from 'vitest'
 import { type LoopbackForwarder, openLoopbackForwarder } from './loopback-forwarder.ts'
@@ -199,6 +199,51 @@ describe('loopback forwarder', () => {
     const half = await fetch(`${bench.turn.baseUrl}/half`, { method: 'POST', body: '{}' })
     expect(half.status).toBe(200)
     await expect(half.text()).rejects.toThrow()
+  })
+
+  test.each(['099 Odd', '101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x'])(
+    'a host that answers %j has not answered: 502, and the next call goes on',
+    async (status) => {
+      using dir = tempDir()
+      let connections = 0
+      const host = createTcpServer((socket) => {
+        connections += 1
+        const first = connections === 1
+        socket.on('error', () => {})
+        socket.once('data', () =>
+          socket.write(
+            first ? `HTTP/1.1 ${status}\r\n\r\n` : 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok',
+          ),
+        )
+      })
+      host.listen(`${dir.path}/worker.sock`)
+      await once(host, 'listening')
+      await using forwarder = await openLoopbackForwarder({ socketPath: `${dir.path}/worker.sock` })
+      const turn = forwarder.open(NONCE)
+      expect((await fetch(`${turn.baseUrl}/v1/messages`)).status).toBe(502)
+      expect(await (await fetch(`${turn.baseUrl}/v1/messages`)).text()).toBe('ok')
+      await forwarder[Symbol.asyncDispose]()
+      await new Promise((resolve) => host.close(resolve))
+    },
+  )
+
+  test('the turn tells whether its last answer was a refusal for good', async () => {
+    const headers = [
+      {},
+      { 'x-should-retry': 'false' },
+      { 'x-should-retry': 'true' },
+      { 'x-should-retry': 'false' },
+      {},
+    ]
+    await using bench = await openBench((_, response) => {
+      response.writeHead(502, headers.shift()).end()
+    })
+    const told: boolean[] = []
+    for (let count = 0; count < 5; count += 1) {
+      await fetch(`${bench.turn.baseUrl}/x`)
+      told.push(bench.turn.refusedForGood)
+    }
+    expect(told).toEqual([false, true, false, true, false])
   })
 
   test('closing a turn cuts its calls on both sides and leaves another’s alone', async () => {

@@ -17,6 +17,8 @@ export interface ForwarderOptions {
 export interface ForwardedTurn {
   /** Such as `http://127.0.0.1:4711/t/<random>`, without a slash at its end: what a client takes for its base URL. */
   readonly baseUrl: string
+  /** The host's last answer said that the same call will not do better (`x-should-retry: false`). */
+  readonly refusedForGood: boolean
   /** Ends the turn's address: calls in flight are cut on both sides, later ones are answered 410. Idempotent. */
   close(): void
 }
@@ -90,6 +92,7 @@ export async function openLoopbackForwarder(options: ForwarderOptions = {}): Pro
 /** A turn whose address is open. */
 interface OpenTurn {
   readonly nonce: string
+  refusedForGood: boolean
   /** Cuts each call in flight. */
   readonly calls: Set<() => void>
 }
@@ -106,8 +109,15 @@ class TurnPaths {
   open(nonce: string, origin: string): ForwardedTurn {
     if (!NONCE.test(nonce)) throw new TypeError('A turn nonce is 1 to 256 printable characters.')
     const id = Buffer.from(crypto.getRandomValues(new Uint8Array(16))).toString('base64url')
-    this.#open.set(id, { nonce, calls: new Set() })
-    return { baseUrl: `${origin}/t/${id}`, close: () => this.#close(id) }
+    const turn: OpenTurn = { nonce, refusedForGood: false, calls: new Set() }
+    this.#open.set(id, turn)
+    return {
+      baseUrl: `${origin}/t/${id}`,
+      get refusedForGood() {
+        return turn.refusedForGood
+      },
+      close: () => this.#close(id),
+    }
   }
 
   closeAll(): void {
@@ -147,18 +157,26 @@ function forward({ incoming, response, path, turn, wire }: ForwardCall): void {
     response.destroy()
   }
   turn.calls.add(cut)
+  const unreachable = () => refuse(incoming, response, 502, 'broker_unreachable', 'The host does not answer.')
   outgoing.on('response', (answer) => {
+    const { statusCode = 0 } = answer
     answer.on('error', cut)
+    // Nothing that could be passed on: 100 to 199 come by other events.
+    if (statusCode < 200) return outgoing.destroy(new TypeError('no answer'))
+    turn.refusedForGood = answer.headers['x-should-retry'] === 'false'
     response.sendDate = false
-    response.writeHead(answer.statusCode ?? 502, passedHeaders(answer.rawHeaders))
+    response.writeHead(statusCode, passedHeaders(answer.rawHeaders))
     // The head of a stream may come long before its first event.
     response.flushHeaders()
     answer.pipe(response)
   })
   // A host that has answered may close before it has read the body: that is no refusal.
-  outgoing.on('error', () =>
-    refuse(incoming, response, 502, 'broker_unreachable', 'The host does not answer.'),
-  )
+  outgoing.on('error', unreachable)
+  // 101: nobody asked for another protocol.
+  outgoing.on('upgrade', (_, socket) => {
+    socket.destroy()
+    unreachable()
+  })
   outgoing.on('close', () => {
     incoming.unpipe(outgoing)
     incoming.resume()
