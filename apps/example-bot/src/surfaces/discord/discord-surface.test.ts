@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { PermissionFlagsBits } from 'discord.js'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type HostOn, type HostOnOptions, startOn } from '../../../test/discord/host-on.ts'
 import { mention } from '../../../test/discord/payloads.ts'
@@ -244,6 +246,13 @@ test('it types while a turn runs, and no longer', async () => {
   discord.say({ by: ANN, text: `${BOTS_MENTION} fast` })
   await answered('slow', 'fast')
   expect(typed()).toEqual([`/channels/${THREAD}/typing`, `/channels/${GENERAL}/typing`])
+})
+
+test('the invitation of the README asks for what the bot does, and no more', () => {
+  const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8')
+  const { ViewChannel, SendMessages, SendMessagesInThreads, AttachFiles } = PermissionFlagsBits
+  const permissions = ViewChannel | SendMessages | SendMessagesInThreads | AttachFiles
+  expect(readme).toContain(`&scope=bot+applications.commands&permissions=${permissions}`)
 })
 
 test('typing that fails takes no answer with it', async () => {
