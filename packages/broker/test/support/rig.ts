@@ -1,6 +1,13 @@
 import { join } from 'node:path'
 import { type SealedTurn, WORKER_NONCE_HEADER, type WorkerHello } from '@sandbox/protocol'
-import { canary, chatText, type ScriptedUpstream, scriptedUpstream, tempDir } from '@sandbox/testing'
+import {
+  canary,
+  chatText,
+  type ScriptedUpstream,
+  scriptedUpstream,
+  soundPosture,
+  tempDir,
+} from '@sandbox/testing'
 import type { BrokerOptions, CallEvent, DeskTurn, SealedBroker, TurnInput } from '../../src/index.ts'
 import { openBroker, type SealedTimes } from '../../src/sealed-broker.ts'
 import { callHeaders, Guest, type GuestAnswer } from './guest.ts'
@@ -100,21 +107,7 @@ export function helloBody(changes: Record<string, unknown> = {}): WorkerHello {
   return {
     protocol: 1,
     mode: 'sealed',
-    posture: {
-      runtime: 'node 24',
-      uid: 1000,
-      gid: 1000,
-      groups: [],
-      capabilities: { inheritable: '0', permitted: '0', effective: '0', bounding: '0', ambient: '0' },
-      noNewPrivs: true,
-      seccomp: 2,
-      interfaces: ['lo'],
-      routes: [],
-      rootReadOnly: true,
-      mounts: [],
-      environment: ['PATH'],
-      namespaces: [],
-    },
+    posture: soundPosture(),
     ...changes,
   } as WorkerHello
 }

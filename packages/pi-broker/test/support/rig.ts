@@ -6,6 +6,7 @@ import {
   type GuestAnswer,
   type ScriptedUpstream,
   scriptedUpstream,
+  soundPosture,
   tempDir,
 } from '@sandbox/testing'
 import type { PiDeskTurn, PiHostContext, PiSandboxBrokerOptions } from '../../src/index.ts'
@@ -141,21 +142,7 @@ export function helloBody(changes: Record<string, unknown> = {}): WorkerHello {
   return {
     protocol: 1,
     mode: 'pi',
-    posture: {
-      runtime: 'node 24',
-      uid: 1000,
-      gid: 1000,
-      groups: [],
-      capabilities: { inheritable: '0', permitted: '0', effective: '0', bounding: '0', ambient: '0' },
-      noNewPrivs: true,
-      seccomp: 2,
-      interfaces: ['lo'],
-      routes: [],
-      rootReadOnly: true,
-      mounts: [],
-      environment: ['PATH'],
-      namespaces: [],
-    },
+    posture: soundPosture(),
     ...changes,
   } as WorkerHello
 }
