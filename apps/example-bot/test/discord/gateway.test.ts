@@ -92,7 +92,8 @@ test.each<[string, (gateway: StandIn['gateway']) => void]>([
   ['a close that may be resumed', (gateway) => gateway.drop(4000)],
   ['a request to reconnect', (gateway) => gateway.askToReconnect()],
 ])('%s is resumed: what was said meanwhile is answered, once', async (_, cut) => {
-  on = await startOn(discord)
+  const problems: unknown[] = []
+  on = await startOn(discord, { onConnection: (problem) => problems.push(problem) })
   ask('before')
   await answered('echo: before')
   cut(discord.gateway)
@@ -118,14 +119,21 @@ test('a session that Discord has forgotten is begun anew', async () => {
   await expect.poll(() => discord.gateway.open).toBe(1)
   ask('hello again')
   await answered('echo: hello again')
+  expect(on.lines.slice(1)).toEqual([
+    'Discord: reconnecting.',
+    'Discord: reconnecting.',
+    'Discord: connected again; what was said meanwhile is lost.',
+  ])
 })
 
 test('a token that is taken back while the bot runs is told, with what to do', async () => {
-  on = await startOn(discord)
+  const problems: unknown[] = []
+  on = await startOn(discord, { onConnection: (problem) => problems.push(problem) })
   discord.gateway.drop(4004)
   await expect
     .poll(() => on.lines.find((line) => line.includes('4004')))
     .toMatch(/does not take this token.*The bot hears nothing until it is started again/)
+  expect(problems).toEqual([expect.stringMatching(/does not take this token/)])
 })
 
 test('a rate limit is waited for, and the order stays', async () => {

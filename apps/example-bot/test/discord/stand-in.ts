@@ -1,5 +1,5 @@
 import { commandOf, type MessagePayload, messageOf, type Said } from './payloads.ts'
-import { ANN, BEN, BOT, OLGA, type Person } from './people.ts'
+import { ANN, BEN, BOT, GUILD, OLGA, type Person } from './people.ts'
 import { StandInGateway } from './stand-in-gateway.ts'
 import { type Answer, openRest, type SeenPost } from './stand-in-rest.ts'
 
@@ -118,6 +118,10 @@ class StandInDiscord implements StandIn {
     const [, channel] = /^\/channels\/(\d+)\/messages$/.exec(path) ?? []
     if (method === 'POST' && channel !== undefined) return this.#post(channel, body, files.length)
     if (method === 'POST' && path.endsWith('/typing')) return { status: 204 }
+    if (method === 'GET' && path === '/applications/@me') {
+      return { status: 200, body: { id: BOT.id, name: BOT.name, flags: 1 << 19 } }
+    }
+    if (method === 'GET' && path === '/users/@me/guilds') return { status: 200, body: [{ id: GUILD }] }
     if (method === 'PUT' && path === `/applications/${BOT.id}/commands`) return { status: 200, body }
     if (method === 'POST' && path.startsWith('/interactions/')) return { status: 204 }
     if (method === 'PATCH' && path.startsWith('/webhooks/')) {

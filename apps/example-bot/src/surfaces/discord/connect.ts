@@ -10,6 +10,7 @@ import {
   SimpleShardingStrategy,
 } from 'discord.js'
 import { BotError } from '../../errors.ts'
+import { closeText } from './close-text.ts'
 import { fetchRequest } from './fetch-request.ts'
 
 /** A reply that Discord makes wait for longer than this is lost: its channel must not stand still for it. */
@@ -87,17 +88,6 @@ function refusal(cause: unknown, closed: number | undefined): string {
   if (known !== undefined) return known
   const { message, code } = cause as { message?: string; code?: unknown }
   return `Discord cannot be reached: ${message || String(code)}.`
-}
-
-/** What to do when Discord closed the connection for good; `undefined` for a code that says nothing to an operator. */
-export function closeText(code: number | undefined): string | undefined {
-  if (code === GatewayCloseCodes.AuthenticationFailed) {
-    return 'Discord does not take this token. Make a new one in the developer portal: Bot, Reset Token.'
-  }
-  if (code === GatewayCloseCodes.DisallowedIntents) {
-    return 'Discord refuses what the bot asks to hear. Turn on Message Content Intent in the developer portal: Bot, Privileged Gateway Intents.'
-  }
-  return undefined
 }
 
 function lateText(timeoutMs: number): string {

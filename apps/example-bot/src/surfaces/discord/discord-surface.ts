@@ -3,7 +3,8 @@ import type { ChannelKey, ChatSurface, InboundMessage, OutboundReply } from '@sa
 import { type Client, DiscordAPIError, Events, type Message, REST, Routes } from 'discord.js'
 import { BotError } from '../../errors.ts'
 import type { Explain } from '../../ledger.ts'
-import { closeText, connect, openGateway } from './connect.ts'
+import { closeText } from './close-text.ts'
+import { connect, openGateway } from './connect.ts'
 import { channelIdOf, inboundMessage } from './inbound.ts'
 import { replyPosts } from './reply-posts.ts'
 import { answerInteraction, type OwnerCommands, registerCommands } from './slash-commands.ts'
@@ -23,6 +24,8 @@ export interface DiscordOptions {
   readonly explain: Explain
   /** One line for people, without line break. No secrets. */
   readonly log: (line: string) => void
+  /** Told what is wrong when the connection is lost, and `undefined` when it is there again. */
+  readonly onConnection?: (problem: string | undefined) => void
   /** Base of Discord's REST API, without its version. Absent: Discord's own. */
   readonly api?: string
   /** How long the bot may take to get in, in milliseconds; default 60,000. */
@@ -123,17 +126,26 @@ class DiscordSurface implements ChatSurface {
   }
 
   #watch(): void {
-    const { log } = this.#options
     const client = this.#client
     client.on(Events.Error, this.#fail('something went wrong'))
     client.on(Events.ShardError, this.#fail('the connection failed'))
-    client.on(Events.ShardReconnecting, () => this.#off.signal.aborted || log('Discord: reconnecting.'))
-    client.on(Events.ShardResume, () => log('Discord: connected again, nothing was missed.'))
+    client.on(Events.ShardReconnecting, () => this.#tell('reconnecting.', 'Discord: reconnecting.'))
+    client.on(Events.ShardResume, () => this.#tell('connected again, nothing was missed.'))
+    client.on(Events.ShardReady, () => {
+      if (client.isReady()) this.#tell('connected again; what was said meanwhile is lost.')
+    })
     client.on(Events.ShardDisconnect, ({ code }) => {
       const words = closeText(code) ?? 'Discord closed the connection for good.'
       if (client.isReady())
-        log(`Discord: ${words} (${code}) The bot hears nothing until it is started again.`)
+        this.#tell(`${words} (${code}) The bot hears nothing until it is started again.`, words)
     })
+  }
+
+  #tell(line: string, problem?: string): void {
+    const { log, onConnection } = this.#options
+    if (this.#off.signal.aborted) return
+    log(`Discord: ${line}`)
+    onConnection?.(problem)
   }
 
   #fail(what: string): (error: unknown) => void {
