@@ -10,6 +10,7 @@ import { guardedLogger } from './guarded-logger.ts'
 import type {
   ChannelKey,
   HostContext,
+  HostLogger,
   SandboxContribution,
   SandboxPlugin,
   ServiceKey,
@@ -84,7 +85,7 @@ async function setup(options: PiSandboxOptions, context: HostContext): Promise<S
     const channels = new SandboxChannelStore(store)
     services.provide(PI_SANDBOX, { channels, runtime })
     const commands = sandboxCommands({
-      channels,
+      channels: switches(channels, runtime, logger),
       runtime,
       queue,
       unsafe: runtime.driver.isolation === 'none',
@@ -122,6 +123,26 @@ async function setup(options: PiSandboxOptions, context: HostContext): Promise<S
   } catch (cause) {
     await runtime.dispose()
     throw cause
+  }
+}
+
+/** The worker of a channel that is turned off goes. */
+function switches(channels: SandboxChannelStore, runtime: PiSandboxRuntime, logger: HostLogger) {
+  return {
+    has: (channel: ChannelKey) => channels.has(channel),
+    enable: (channel: ChannelKey) => channels.enable(channel),
+    disable(channel: ChannelKey): boolean {
+      const changed = channels.disable(channel)
+      if (!changed) return false
+      runtime.stop(channel).catch((error: unknown) => {
+        const cause = redact(error instanceof Error ? error.message : String(error))
+        logger.warn(
+          { channel, cause },
+          'the worker of a channel that was turned off could not be removed yet',
+        )
+      })
+      return true
+    },
   }
 }
 

@@ -88,7 +88,8 @@ function resultsOf({ content }: Message): string[] {
   return content.flatMap((part) => (part.type === 'tool_result' ? [JSON.stringify(part.content)] : []))
 }
 
-function events(said: Exclude<ModelAnswer, 'hang' | { status: number }>): string[] {
+/** An answer as the events of a stream. */
+export function events(said: Exclude<ModelAnswer, 'hang' | { status: number }>): string[] {
   const tool = 'tool' in said
   const event = (data: { type: string } & Record<string, unknown>) =>
     `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`

@@ -6,6 +6,7 @@ import { PI_SANDBOX, type PiSandboxOptions, piSandbox } from '../src/pi-plugin.t
 import { ownDir, ownRoots, userOptions } from './account.ts'
 import { message, recordingLogger } from './messages.ts'
 import { type GuestScript, wireDriver } from './pi-guest.ts'
+import { until } from './pi-kit.ts'
 
 /** A host with the plugin, over guests that speak the real wire. */
 async function bot({
@@ -190,4 +191,27 @@ test('W-78 status in Pi mode: mode, worker, last turn, and who pays', async () =
     revoked: false,
     last: { speakerId: 'u-ann', ok: true },
   })
+})
+
+test('PL-12 the worker of a channel that is turned off goes, and a new one comes when it is on again', async () => {
+  await using it = await bot({ plugin: { initialChannels: ['discord:7'] }, host: { surfaces: [] } })
+  await it.host.start()
+  const owner = (subcommand: string) =>
+    it.host.commands.handle({
+      user: { id: 'u-olga' },
+      isChatInputCommand: () => true,
+      commandName: 'roundtable',
+      channelId: '7',
+      inGuild: () => true,
+      options: { getSubcommandGroup: () => 'pi', getSubcommand: () => subcommand },
+      deferReply: async () => {},
+      editReply: async () => {},
+    } as never)
+  await it.host.conversations.handle(message({ channel: 'discord:7' }))
+  expect(it.driver.alive()).toHaveLength(1)
+  await owner('off')
+  await until(() => it.driver.alive().length === 0)
+  await owner('on')
+  await it.host.conversations.handle(message({ channel: 'discord:7' }))
+  expect([it.driver.alive().length, it.driver.guests.length]).toEqual([1, 2])
 })

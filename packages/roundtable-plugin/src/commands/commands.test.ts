@@ -186,3 +186,21 @@ test('trap 11.1: a failure is answered by us and never thrown into the host, whi
   const gone = interaction({ deferReply: () => Promise.reject(new TypeError('expired')) })
   await expect(contribution.module.handle(gone.interaction)).resolves.toBe(true)
 })
+
+test('PL-12 a command that waits when the host stops changes nothing, says so, and is no error', async () => {
+  const { contribution, queue, on, lines } = discord()
+  const finish = Promise.withResolvers<void>()
+  const begun = Promise.withResolvers<void>()
+  const turn = queue.run('discord:42', () => {
+    begun.resolve()
+    return finish.promise
+  })
+  await begun.promise
+  const { interaction: command, calls } = interaction()
+  const handled = contribution.module.handle(command)
+  queue.close()
+  finish.resolve()
+  await Promise.all([turn, handled])
+  expect(calls.at(-1)).toEqual(['edit', expect.stringMatching(/^The bot is stopping/)])
+  expect([[...on], lines]).toEqual([[], []])
+})

@@ -1,3 +1,4 @@
+import { SandboxPluginError } from '../errors.ts'
 import type { ChannelKey, HostLogger, ServiceKey } from '../host-contract.ts'
 import type {
   AnyInteraction,
@@ -22,6 +23,7 @@ const NAMES: readonly string[] = [
   'restore',
 ] satisfies (keyof SandboxCommands)[]
 const NO_CHANNEL = 'Use this command in a channel of a server.'
+const STOPPING = 'The bot is stopping, so nothing was changed. Try again when it is back.'
 const FAILED = 'This did not work. The log of the bot says why.'
 
 /** What the Discord adapter needs. */
@@ -106,10 +108,15 @@ async function run(
   try {
     answer = await commands[subcommand](channel, { id: interaction.user.id })
   } catch (error) {
-    report(parts, error)
-    answer = FAILED
+    answer = isClosed(error) ? STOPPING : FAILED
+    if (answer === FAILED) report(parts, error)
   }
   await interaction.editReply(answer)
+}
+
+/** The host stops, or has: nobody has to look at that. */
+function isClosed(error: unknown): boolean {
+  return SandboxPluginError.isInstance(error) && error.code === 'closed'
 }
 
 function report({ logger, scrub }: Pick<DiscordCommandParts, 'logger' | 'scrub'>, error: unknown): void {
