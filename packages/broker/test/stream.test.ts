@@ -36,14 +36,9 @@ async function once(script: UpstreamScript) {
   return { ...answer, text: answer.bytes.toString(), report: await rig.reported(() => true) }
 }
 
-const FAILURE = event({
-  error: {
-    message: 'The upstream service did not give a usable answer.',
-    type: 'server_error',
-    param: null,
-    code: 'upstream_failed',
-  },
-})
+const failure = (message: string) =>
+  event({ error: { message, type: 'server_error', param: null, code: 'upstream_failed' } })
+const BROKEN = failure('Connection closed before the upstream service gave a usable answer.')
 
 describe('endings that a client can trust', () => {
   const three = chatStream(['a', 'b']).slice(0, 3).join('')
@@ -79,7 +74,7 @@ describe('endings that a client can trust', () => {
       startStream(response)
       response.write(three, () => setImmediate(end, response))
     })
-    expect(text).toBe(three + FAILURE)
+    expect(text).toBe(three + BROKEN)
     expect(report).toMatchObject({ status: 200, reason: 'upstream_network', upstreamStatus: 200 })
   })
   test('T16 a compressed stream that breaks off', async () => {
@@ -99,7 +94,7 @@ describe('endings that a client can trust', () => {
     guest.send({ path: PATH, headers: callHeaders(nonce), body: ASK })
     await guest.until('"content":"b"')
     seen.resolve()
-    expect(await guest.until('\r\n0\r\n')).toContain(FAILURE)
+    expect(await guest.until('\r\n0\r\n')).toContain(BROKEN)
   })
   test('a finish reason and a clean close are an end; nothing is added to it', async () => {
     const events = [chatDelta({ content: 'a' }), chatDelta({}, 'stop')].join('')
@@ -340,7 +335,7 @@ describe('T48b and W-25 compressed answers', () => {
       response.writeHead(200, { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' })
       response.end(zlib.gzipSync(Buffer.alloc(64 * 1024 * 1024, 'x')))
     })
-    expect(text).toBe(FAILURE)
+    expect(text).toBe(failure('The upstream service did not give a usable answer.'))
     expect(report.reason).toBe('upstream_invalid')
   })
 })

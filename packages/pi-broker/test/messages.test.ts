@@ -242,7 +242,7 @@ describe('PB-22 refusals in the API’s shape', () => {
     expect(event.problem).toMatch(wording)
   })
 
-  test('W-30 T48d what is no JSON is 400, and what is too large 413 before it is read', async () => {
+  test('PB-10 W-30 T48d what is no JSON is 400, and what is too large 413 before it is read', async () => {
     await using rig = await openRig()
     const { nonce } = rig.broker.bind(context())
     for (const body of ['{', '[]', '"x"', 'null']) {
@@ -287,6 +287,19 @@ describe('PB-24 and PB-25 errors of the API', () => {
     })
     expect(answer.headers).not.toHaveProperty('set-cookie')
     expect(answer.headers).not.toHaveProperty('x-internal')
+  })
+
+  test('PB-24 an answer whose status is none fails the call', async () => {
+    await using rig = await openRig()
+    rig.upstream.script = (_, response) => {
+      response.socket?.end(
+        'HTTP/1.1 600 Odd\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}',
+      )
+    }
+    const { nonce } = rig.broker.bind(context())
+    const answer = await call(rig, nonce)
+    expect([answer.status, answer.json.error.code]).toEqual([502, 'upstream_failed'])
+    expect(rig.events[0]).toMatchObject({ reason: 'upstream_invalid', upstreamStatus: 600 })
   })
 
   test.each([401, 403])(

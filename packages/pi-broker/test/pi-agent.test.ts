@@ -9,7 +9,7 @@ import {
 import { PI_PLACEHOLDER } from '@sandbox/protocol'
 import { canary, findSecret, openForwarder, type SeenRequest } from '@sandbox/testing'
 import { expect, test } from 'vitest'
-import { answers, type Block, fails } from './support/messages-service.ts'
+import { answers, type Block, fails, messageStream, streams } from './support/messages-service.ts'
 import { context, openRig } from './support/rig.ts'
 
 type Runtime = NonNullable<Parameters<typeof ModelRuntime.create>[0]>
@@ -31,7 +31,10 @@ const THOUGHT: Block = { type: 'thinking', thinking: 'Let me look.', signature: 
 const CALL: Block = { type: 'tool_use', id: 'toolu_1', name: 'clock', input: { zone: 'UTC' } }
 
 /** The unchanged agent with nothing but a base URL and the placeholder. */
-async function openAgent(modelId: string) {
+async function openAgent(
+  modelId: string,
+  retry: { enabled: boolean; baseDelayMs?: number } = { enabled: false },
+) {
   Object.assign(process.env, { PI_OFFLINE: '1', PI_TELEMETRY: '0', PI_SKIP_VERSION_CHECK: '1' })
   const modelRuntime = await ModelRuntime.create({
     credentials: NO_CREDENTIALS,
@@ -41,7 +44,7 @@ async function openAgent(modelId: string) {
   await modelRuntime.setRuntimeApiKey('anthropic', PI_PLACEHOLDER)
   const model = modelRuntime.getModel('anthropic', modelId)
   if (model === undefined) throw new TypeError(`the agent does not know ${modelId}`)
-  const settingsManager = SettingsManager.inMemory({ quietStartup: true, retry: { enabled: false } })
+  const settingsManager = SettingsManager.inMemory({ quietStartup: true, retry })
   const resourceLoader = new DefaultResourceLoader({
     cwd: NO_HOME,
     agentDir: NO_HOME,
@@ -147,5 +150,25 @@ test('PB-22 T24 the real Pi agent reads refusals and errors for what they are, a
   expect(over?.errorMessage).toContain('There is no such turn')
   expect(rig.upstream.seen).toHaveLength(1)
   expect(rig.events.map(({ reason }) => reason)).toEqual(['upstream_status', 'turn_over'])
+  session.dispose()
+})
+
+test('T16 the real Pi agent asks again after a stream that broke, and the turn has its answer', async () => {
+  await using rig = await openRig({ model: 'claude-sonnet-5-5' })
+  await using forwarder = await openForwarder(rig.path)
+  const { session, model } = await openAgent('claude-sonnet-5-5', { enabled: true, baseDelayMs: 1 })
+  const bound = rig.broker.bind(context())
+  await session.setModel({
+    ...model,
+    baseUrl: `${forwarder.url}/anthropic`,
+    headers: { 'x-sandbox-turn': bound.nonce },
+  })
+  const whole = messageStream([{ type: 'text', text: 'The tide turns at noon.' }])
+  rig.upstream.script = (request, response, incoming) =>
+    streams(rig.upstream.seen.length === 1 ? whole.slice(0, 4) : whole)(request, response, incoming)
+  await session.prompt('hi')
+  expect(session.getLastAssistantText()).toBe('The tide turns at noon.')
+  expect(rig.events.map(({ reason }) => reason)).toEqual(['upstream_network', 'ok'])
+  bound.release()
   session.dispose()
 })

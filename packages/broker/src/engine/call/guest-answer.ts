@@ -62,7 +62,12 @@ const REFUSALS: Readonly<Record<Exclude<CallReason, 'ok'>, RefusalRow>> = {
   },
   credential_error: failed,
   credential_invalid: failed,
-  upstream_network: { ...upstream, retry: true },
+  // By these words the Pi agent knows a stream that broke from one that must not be asked for again.
+  upstream_network: {
+    ...upstream,
+    message: 'Connection closed before the upstream service gave a usable answer.',
+    retry: true,
+  },
   upstream_redirect: upstream,
   upstream_status: upstream,
   upstream_error: upstream,

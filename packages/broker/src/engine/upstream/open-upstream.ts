@@ -64,7 +64,8 @@ export function sharedAgent(): Dispatcher {
 /**
  * Posts JSON and answers as soon as the head of the answer is there. Sends `content-type`, `accept`, the
  * credential, the headers of the call, and nothing else.
- * @throws CallRefusal `upstream_network`, `upstream_redirect`, `upstream_invalid` (a coding that is not known).
+ * @throws CallRefusal `upstream_network`, `upstream_redirect`, `upstream_invalid` (no such status, or a coding that is not
+ * known).
  * Rejects with the signal's reason when that fires. CredentialError `credential_origin` before anything is sent.
  */
 export async function openUpstream(call: UpstreamCall): Promise<UpstreamAnswer> {
@@ -73,6 +74,7 @@ export async function openUpstream(call: UpstreamCall): Promise<UpstreamAnswer> 
   try {
     call.onStatus?.(response.statusCode)
     if (response.statusCode >= 300 && response.statusCode < 400) throw new CallRefusal('upstream_redirect')
+    if (response.statusCode > 599) throw new CallRefusal('upstream_invalid')
     const coding = response.headers['content-encoding']
     const body = decodeBody(raw, Array.isArray(coding) ? coding.join(',') : coding)
     const length = Number(response.headers['content-length'] ?? Number.NaN)
