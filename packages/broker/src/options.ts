@@ -11,8 +11,8 @@ import type { CallCredit } from './engine/call/credit.ts'
 import { OwnedIds } from './engine/call/owned-ids.ts'
 import { BrokerError } from './engine/errors.ts'
 import type { McpServer } from './engine/mcp/mcp-port.ts'
-import { compileInput, type InputCheck } from './engine/tool-input.ts'
-import { localSchema, schemaProblem } from './engine/tool-schema.ts'
+import type { InputCheck } from './engine/tool-input.ts'
+import { plainCopy, readParameters } from './engine/tool-parameters.ts'
 import { readMcp } from './mcp-option.ts'
 import { readHome, type UpstreamOptions, type UpstreamPicker } from './upstream-choice.ts'
 
@@ -249,35 +249,11 @@ function readTool(tool: HostTool, where: string): ResolvedTool {
     throw invalid(`${where}.description`, 'must be a string of at most 8192 characters')
   }
   if (typeof tool.execute !== 'function') throw invalid(`${where}.execute`, 'must be a function')
-  if (typeof parameters !== 'object' || parameters === null || Array.isArray(parameters)) {
-    throw invalid(`${where}.parameters`, 'must be a JSON Schema object')
-  }
-  const problem = schemaProblem(parameters)
-  if (problem !== undefined) throw invalid(`${where}.parameters`, problem)
-  const schema = plainCopy(localSchema(parameters).schema, `${where}.parameters`)
+  const { schema, check } = readParameters(parameters, `${where}.parameters`)
   return {
     spec: { name, description, parameters: schema },
-    check: compiled(schema, `${where}.parameters`),
+    check,
     execute: (input, context) => tool.execute(input, context),
-  }
-}
-
-function compiled(schema: Record<string, unknown>, where: string): InputCheck {
-  try {
-    return compileInput(schema)
-  } catch (cause) {
-    throw new BrokerError('options_invalid', `${where}: has a pattern that is no regular expression`, {
-      cause,
-    })
-  }
-}
-
-/** What JSON makes of a value: later changes of the original do not reach the copy. */
-function plainCopy(value: unknown, where: string): Record<string, unknown> {
-  try {
-    return JSON.parse(JSON.stringify(value)) as Record<string, unknown>
-  } catch (cause) {
-    throw new BrokerError('options_invalid', `${where}: is no plain JSON`, { cause })
   }
 }
 

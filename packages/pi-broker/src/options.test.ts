@@ -80,6 +80,7 @@ describe('what is refused, with the field’s name', () => {
     ['', 'tools[0].description', { tools: [{ ...TOOL, description: 'x'.repeat(8193) }] }],
     ['', 'tools[0].parameters', { tools: [{ ...TOOL, parameters: { $ref: 'https://a.example' } }] }],
     ['', 'tools[0].parameters', { tools: [{ ...TOOL, parameters: { pattern: '(', type: 'string' } }] }],
+    ['', 'tools[0].parameters', { tools: [{ ...TOOL, parameters: { type: 'object', default: 1n } }] }],
     ['', 'tools[0].execute', { tools: [{ ...TOOL, execute: undefined }] }],
     ['', 'tools', { tools: Array(129).fill(TOOL) }],
     ['PB-02', 'mcp[0]', { mcp: [{ name: 'notes', url: 'https://a.example' }] }],

@@ -1,11 +1,4 @@
-import {
-  BrokerError,
-  compileInput,
-  type InputCheck,
-  localSchema,
-  type McpServer,
-  schemaProblem,
-} from '@sandbox/broker/engine'
+import { BrokerError, type InputCheck, type McpServer, readParameters } from '@sandbox/broker/engine'
 import { limits, type PiToolSpec } from '@sandbox/protocol'
 import type { PiHostTool } from './host-tool.ts'
 
@@ -64,25 +57,11 @@ function readTool(tool: PiHostTool, where: string): ResolvedPiTool {
     throw invalid(`${where}.description`, `must be a string of at most ${DESCRIPTION_CHARS} characters`)
   }
   if (typeof tool.execute !== 'function') throw invalid(`${where}.execute`, 'must be a function')
-  if (typeof parameters !== 'object' || parameters === null || Array.isArray(parameters)) {
-    throw invalid(`${where}.parameters`, 'must be a JSON Schema object')
-  }
-  const problem = schemaProblem(parameters)
-  if (problem !== undefined) throw invalid(`${where}.parameters`, problem)
-  const schema = JSON.parse(JSON.stringify(localSchema(parameters).schema)) as Record<string, unknown>
+  const { schema, check } = readParameters(parameters, `${where}.parameters`)
   return {
     spec: { name, description, parameters: schema },
-    check: compiled(schema, `${where}.parameters`),
+    check,
     execute: (input, context) => tool.execute(input, context),
-  }
-}
-
-function compiled(schema: Record<string, unknown>, where: string): InputCheck {
-  try {
-    return compileInput(schema)
-  } catch (cause) {
-    const problem = `${where}: has a pattern that is no regular expression`
-    throw new BrokerError('options_invalid', problem, { cause })
   }
 }
 
