@@ -150,9 +150,10 @@ export function resolveLimits(limits: WorkerLimits = {}, leastPids = 8): Resolve
 export function checkedUser(user: WorkerUser): WorkerUser {
   for (const field of ['uid', 'gid'] as const) {
     const id = user?.[field]
-    if (!Number.isInteger(id) || id <= 0 || id > MAX_ID) {
+    if (!Number.isInteger(id) || id <= 0) {
       invalid(`user.${field}`, 'has to be a whole number above 0: a worker never runs as root')
     }
+    if (id > MAX_ID) invalid(`user.${field}`, `has to be a number of an account, ${MAX_ID} at most`)
   }
   return { uid: user.uid, gid: user.gid }
 }

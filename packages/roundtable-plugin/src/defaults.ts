@@ -191,9 +191,10 @@ export class SandboxRuntime implements AsyncDisposable {
   }
 }
 
-function earlierOf(
-  { engineSocket, logger }: SandboxRuntimeOptions,
-  { runRoot, installId, user }: WorkspaceLayout,
+/** What an earlier host of this install may have left, whichever driver it ran with. */
+export function earlierOf(
+  { engineSocket, logger }: Pick<SandboxRuntimeOptions, 'engineSocket' | 'logger'>,
+  { runRoot, installId, user }: DriverInstall,
 ): EarlierContainers {
   return {
     runRoot,

@@ -1,10 +1,18 @@
 import { redact } from '@sandbox/credential-scope'
 import { createProcessDriver, type Driver } from '@sandbox/docker-worker'
 import { PiSandboxBroker } from '@sandbox/pi-broker'
-import { accountOf, checkDriverChoice, dockerDriver, type SandboxStatus, tellAll } from './defaults.ts'
+import {
+  accountOf,
+  checkDriverChoice,
+  dockerDriver,
+  earlierOf,
+  type SandboxStatus,
+  tellAll,
+} from './defaults.ts'
 import { guardedLogger } from './guarded-logger.ts'
 import type { ChannelKey } from './host-contract.ts'
 import type { PiSandboxRuntimeOptions } from './pi-options.ts'
+import { mindEarlierContainers } from './runtime/earlier-containers.ts'
 import { LastTurns } from './runtime/last-turns.ts'
 import { type PiBrokers, piBrokers } from './runtime/pi-brokers.ts'
 import { openPiLayout, type PiLayout } from './runtime/pi-layout.ts'
@@ -45,7 +53,9 @@ export class PiSandboxRuntime implements AsyncDisposable {
     const layout = openPiLayout({ partyDir: options.partyDir, user: accountOf(options) })
     let driver: Driver
     try {
-      driver = makePiDriver(options, layout)
+      const { installId, user, partyDir: runRoot } = layout
+      const earlier = earlierOf(options, { installId, user, runRoot })
+      driver = mindEarlierContainers(makePiDriver(options, layout), earlier)
       this.#runtime = new PiRuntime(piPorts(options, { layout, driver, brokers, turns: this.#turns }), policy)
     } catch (cause) {
       layout.close()

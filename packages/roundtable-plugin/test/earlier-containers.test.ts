@@ -3,6 +3,9 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { SandboxRuntime } from '../src/defaults.ts'
+import { PiSandboxRuntime } from '../src/pi-defaults.ts'
+import { ownDir, userOptions } from './account.ts'
+import { recordingLogger } from './messages.ts'
 import { ann, kit } from './runtime-kit.ts'
 
 const note = (runRoot: string) => join(runRoot, 'engine')
@@ -38,3 +41,22 @@ test.each(['pipe', 'directory', 'link'])(
     await new SandboxRuntime({ ...own.options, driver: 'process' }).dispose()
   },
 )
+
+test('T51 a Pi host asks for the containers of an earlier one as well', async () => {
+  using dir = ownDir()
+  const { logger, lines } = recordingLogger()
+  const partyDir = join(dir.path, 'p')
+  await using runtime = new PiSandboxRuntime({
+    partyDir,
+    profiles: { default: {} },
+    model: 'm',
+    oauthToken: () => undefined,
+    driver: 'process',
+    logger,
+    ...userOptions,
+  })
+  writeFileSync(note(partyDir), '/nonexistent/docker.sock\n')
+  await runtime.check()
+  expect(lines).toMatchObject([{ level: 'warn', message: expect.stringContaining('may still run') }])
+  expect(existsSync(note(partyDir))).toBe(true)
+})

@@ -95,6 +95,10 @@ describe('sandbox-worker', () => {
     [['build', '--fly'], '--fly'],
     [['build', '--content', '/x'], '--content goes with --pi.'],
     [['doctor', '--pi'], 'doctor takes no --pi.'],
+    [['doctor', '--user', '4294967295:1'], 'user.uid has to be a number of an account, 2147483647 at most'],
+    [['build', '--tag', 'a:b:c'], 'tag has to be a name in lower case, with at most one version'],
+    [['build', '--tag', 'Worker'], 'tag has to be a name in lower case'],
+    [['build', '--tag', 'a:'], 'tag has to be a name in lower case'],
   ])('%j is wrong usage: exit code 2', async (args, problem) => {
     await using engine = await scriptedEngine(() => undefined)
     const { code, out, progress } = await run(args, { DOCKER_HOST: `unix://${engine.path}` })

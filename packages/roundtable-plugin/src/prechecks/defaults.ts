@@ -1,7 +1,7 @@
 import { type PrecheckOptions, precheckBroker } from '@sandbox/broker/mcp'
 import { redact } from '@sandbox/credential-scope'
 import { createDockerDriver, createProcessDriver, type Driver } from '@sandbox/docker-worker'
-import { accountOf, checkDriverChoice } from '../defaults.ts'
+import { accountOf, checkDriverChoice, earlierOf } from '../defaults.ts'
 import { guardedLogger } from '../guarded-logger.ts'
 import { mindEarlierContainers } from '../runtime/earlier-containers.ts'
 import { RunPlaces } from './run-places.ts'
@@ -18,16 +18,9 @@ export function precheckScriptRunner(options: PrecheckRunnerOptions): SandboxPre
   checkDriverChoice(options)
   const places = new RunPlaces({ runRoot: options.runRoot, user: accountOf(options) })
   try {
-    const { engineSocket, logger } = options
+    const { logger } = options
     const told = { ...(logger && { logger: guardedLogger(logger) }) }
-    const driver = mindEarlierContainers(makeDriver(options, places), {
-      runRoot: places.runRoot,
-      installId: places.installId,
-      openContainers: (noted) => containers({ image: 'none', engineSocket: noted }, places),
-      openProcesses: () => processes(places),
-      ...(engineSocket !== undefined && { engineSocket }),
-      ...told,
-    })
+    const driver = mindEarlierContainers(makeDriver(options, places), earlierOf(options, places))
     const openBroker = (run: Parameters<SandboxRunPorts['openBroker']>[0]) =>
       precheckBroker({ ...run, maxCalls: policy.maxCalls, ...hooksOf(options) })
     return new SandboxPrecheckRunner({ places, driver, openBroker, scrub: redact, ...told }, policy)
@@ -43,19 +36,10 @@ function makeDriver(options: PrecheckRunnerOptions, places: RunPlaces): Driver {
   const { driver } = options
   const { installId, user, runRoot } = places
   if (typeof driver === 'function') return driver({ installId, user, runRoot })
-  return driver === 'process' ? processes(places) : containers(options, places)
-}
-
-function containers(
-  { image = '', engineSocket }: Pick<PrecheckRunnerOptions, 'image' | 'engineSocket'>,
-  { installId, user }: RunPlaces,
-): Driver {
+  if (driver === 'process') return createProcessDriver({ guest: 'precheck', runRoot, user, scrub: redact })
+  const { image = '', engineSocket } = options
   const socket = { ...(engineSocket !== undefined && { engineSocket }) }
   return createDockerDriver({ guest: 'precheck', image, installId, user, scrub: redact, ...socket })
-}
-
-function processes({ runRoot, user }: RunPlaces): Driver {
-  return createProcessDriver({ guest: 'precheck', runRoot, user, scrub: redact })
 }
 
 function hooksOf({

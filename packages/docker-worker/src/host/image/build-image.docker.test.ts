@@ -109,6 +109,12 @@ describe.skipIf(!dockerGate())('buildImage on a real engine', () => {
     expect(await (await connectEngine(ENGINE)).image(`sandbox-test-${mark}:1`)).toBeUndefined()
   })
 
+  test('a name may have a registry, a path and a version', async () => {
+    const named = await buildImage({ tag: 'localhost:5000/a/b-c__d.e:V1.0_x', engineSocket: ENGINE })
+    expect(named.tag).toBe('localhost:5000/a/b-c__d.e:V1.0_x')
+    await (await connectEngine(ENGINE)).removeImage(named.tag)
+  })
+
   test('bad input is refused by name', async () => {
     await expect(buildImage({ tag: '-x', engineSocket: ENGINE })).rejects.toMatchObject({
       code: 'options_invalid',

@@ -144,8 +144,16 @@ function given<Fields extends object>(
   return Object.fromEntries(entries) as { [Name in keyof Fields]?: NonNullable<Fields[Name]> }
 }
 
+/** What engines take: a registry's host, lower-case names, and a version, of which only the host is not lower-case. */
+const TAG =
+  /^(?:[a-zA-Z0-9.-]+(?::\d{1,5})?\/)?[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*(?::\w[\w.-]{0,127})?$/
+
 /** A name without a version means `latest`, for engines too. */
 function withVersion(tag: string): string {
   if (tag.includes('@')) throw new DriverError('options_invalid', 'tag has to be a name, not a digest.')
+  if (!TAG.test(tag)) {
+    const text = 'tag has to be a name in lower case, with at most one version: NAME or NAME:VERSION.'
+    throw new DriverError('options_invalid', text)
+  }
   return /:[^/]+$/.test(tag) ? tag : `${tag}:latest`
 }

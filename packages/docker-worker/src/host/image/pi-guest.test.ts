@@ -74,6 +74,12 @@ describe('the guest of a Pi image', () => {
       code: 'options_invalid',
       message: expect.stringContaining('does not exist'),
     })
+    const file = join(content.path, 'file')
+    writeFileSync(file, '')
+    await expect(piGuest({ runtime, content: file })).rejects.toMatchObject({
+      code: 'options_invalid',
+      message: `The content folder ${file} is no folder.`,
+    })
   })
 
   test('an agent that does not start is told before an image is made of it', async () => {

@@ -85,7 +85,8 @@ async function codeCache(
 async function contentEntries(folder: string): Promise<readonly TarEntry[]> {
   const found = await stat(folder).catch(() => undefined)
   if (!found?.isDirectory()) {
-    throw new DriverError('options_invalid', `The content folder ${folder} does not exist.`)
+    const problem = found === undefined ? 'does not exist' : 'is no folder'
+    throw new DriverError('options_invalid', `The content folder ${folder} ${problem}.`)
   }
   const entries = await readdir(folder, { recursive: true, withFileTypes: true })
   const target = (path: string) => `${PI_IMAGE_FILES.content.slice(1)}${path.slice(folder.length)}`
