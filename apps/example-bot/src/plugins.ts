@@ -67,14 +67,15 @@ export function sealedPlugin(parts: PluginParts): SandboxPlugin {
 /** The plugin for channels in Pi mode. */
 export function piPlugin(parts: PluginParts): SandboxPlugin {
   const { state, routes, tools, watchers } = parts
+  const { getter, ...service } = routes.pi()
   const options: PiSandboxOptions = {
     partyDir: state.partyDir,
     stateFile: state.piStateFile,
     profiles: { default: {} },
     ...common(parts),
     ...watchers,
-    ...routes.pi(),
-    oauthToken: routes.getter,
+    ...service,
+    oauthToken: getter,
     initialChannels: routes.channelsOf('pi'),
     ...(tools && { tools: tools.map(piTool) }),
   }

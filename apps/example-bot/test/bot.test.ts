@@ -144,10 +144,60 @@ describe('real endpoints, by configuration alone', () => {
     for (const line of bot.output().trim().split('\n')) expect(JSON.parse(line)).toHaveProperty('level')
   })
 
-  test('without providers a stand-in answers, and says so', async () => {
-    using place = operatorDir({ channels: { 'room:lobby': sealed } }, [{ channel: 'room:*', key: 'env:ANY' }])
+  test('the Pi agent at a service that speaks Chat Completions: tools, text and tokens, with the speaker’s own key', async () => {
+    const turns: Record<string, unknown>[] = []
+    await using openai = await scriptedUpstream(({ body }, response) => {
+      turns.push(JSON.parse(body))
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      const called = turns.length === 1
+      const name = (JSON.parse(body).tools ?? []).map(
+        (tool: { function: { name: string } }) => tool.function.name,
+      )
+      const call = { index: 0, id: 'call_1', type: 'function', function: { name: name[0], arguments: '{}' } }
+      const deltas = called ? [{ tool_calls: [call] }] : [{ content: 'It is ' }, { content: 'late.' }]
+      for (const delta of deltas)
+        response.write(`data: ${JSON.stringify({ model: 'm', choices: [{ delta }] })}\n\n`)
+      const end = { choices: [{ delta: {}, finish_reason: called ? 'tool_calls' : 'stop' }] }
+      response.write(`data: ${JSON.stringify(end)}\n\n`)
+      const usage = { prompt_tokens: 20, completion_tokens: 4 }
+      response.end(`data: ${JSON.stringify({ choices: [], usage })}\n\ndata: [DONE]\n\n`)
+      return undefined
+    })
+    using place = operatorDir(
+      {
+        providers: { own: { api: 'openai', url: `${openai.url}/v1`, model: 'gpt-x', allowHttp: true } },
+        channels: { 'room:agent': { ...sealed, mode: 'pi' } },
+      },
+      [{ channel: 'room:agent', speaker: 'u-ann', key: 'env:ANN', provider: 'own' }],
+    )
+    await using bot = run(place.config, { ANN: 'sk-ann-0123456789' })
+    const { reply, receipt } = await ask(bot, 'room:agent', 'u-ann', 'what time is it?')
+    expect([reply, receipt.ok]).toEqual(['It is late.', true])
+    expect(receipt).toMatchObject({
+      tokens: { input: 40, output: 8 },
+      payments: [{ rule: 'channel room:agent, speaker u-ann' }],
+    })
+    expect(openai.seen.map(({ url, headers }) => [url, headers.authorization, headers['x-api-key']])).toEqual(
+      [
+        ['/v1/chat/completions', 'Bearer sk-ann-0123456789', undefined],
+        ['/v1/chat/completions', 'Bearer sk-ann-0123456789', undefined],
+      ],
+    )
+    expect(turns[1]?.messages).toEqual(
+      expect.arrayContaining([expect.objectContaining({ role: 'tool', tool_call_id: 'call_1' })]),
+    )
+    expect((await ask(bot, 'room:agent', 'u-ben', 'and mine?')).receipt).toMatchObject({
+      category: 'credential',
+    })
+    expect(openai.seen).toHaveLength(2)
+  })
+
+  test('without providers a stand-in answers, in both modes, and says so', async () => {
+    const channels = { 'room:lobby': sealed, 'room:agent': { ...sealed, mode: 'pi' } }
+    using place = operatorDir({ channels }, [{ channel: 'room:*', key: 'env:ANY' }])
     await using bot = run(place.config, { ANY: 'sk-any-0123456789' })
     expect((await ask(bot, 'room:lobby', 'u-ann', 'hello')).reply).toContain('Hello Ann!')
+    expect((await ask(bot, 'room:agent', 'u-ann', 'hello')).reply).toContain('hello')
     expect(bot.output()).toContain('WARNING: there are no providers')
   })
 })

@@ -36,6 +36,11 @@ const Provider = Type.Object(
         about('How the service calls the limit of output tokens in Chat Completions. Left out: max_tokens.'),
       ),
     ),
+    stream: Type.Optional(
+      Type.Boolean(
+        about('False: the service cannot stream Chat Completions; Pi mode then waits for whole answers.'),
+      ),
+    ),
     allowHttp: Type.Optional(Type.Boolean(about('Admits http: for a service on this machine.'))),
   },
   exact('A model service.'),
@@ -116,6 +121,14 @@ const Surfaces = Type.Object(
             ...about('Your user id: who may use the slash commands.'),
             pattern: '^[0-9]{1,20}$',
           }),
+          api: Type.Optional(
+            Type.String({
+              ...about(
+                'Address of the REST API, for a proxy in front of it. Left out: https://discord.com/api',
+              ),
+              pattern: '^https?://[^/]+(/.*[^/])?$',
+            }),
+          ),
         },
         exact('Discord.'),
       ),

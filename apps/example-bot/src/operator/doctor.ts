@@ -5,6 +5,7 @@ import { BotError } from '../errors.ts'
 import { keysCheck } from '../keys/keys-command.ts'
 import { readPrices } from '../prices.ts'
 import { openStateDir } from '../state-dir.ts'
+import { tryDiscord } from '../surfaces/discord/try-discord.ts'
 import { AuditLog } from './audit-log.ts'
 import { openKeys } from './open-keys.ts'
 import { type OperatorConfig, readBotFile } from './read-bot-file.ts'
@@ -86,7 +87,9 @@ async function tried({ id, run, mend }: Check): Promise<DoctorRow> {
 function checksOf(config: OperatorConfig, call: boolean): readonly Check[] {
   const { workers, surfaces, providers = {}, audit, prices, monitor } = config
   const keys = openKeys(config)
-  const routes = new Routes({ providers, channels: config.channels }, keys)
+  // Nothing is sent through it: a call is tried at the provider itself.
+  const gateway = { urlOf: () => 'http://127.0.0.1', keys }
+  const routes = new Routes({ providers, channels: config.channels }, keys, gateway)
   const modes = (['sealed', 'pi'] as const).filter((mode) => routes.uses(mode))
   const container = (workers?.driver ?? 'docker') === 'docker'
   const ports = [
@@ -151,26 +154,27 @@ function checksOf(config: OperatorConfig, call: boolean): readonly Check[] {
   ]
 }
 
-function secretChecks({ path, surfaces }: OperatorConfig): readonly Check[] {
+function secretChecks({ path, surfaces: { web, discord } }: OperatorConfig): readonly Check[] {
   const directory = dirname(path)
-  const secrets = [
-    { id: 'page-token', setting: 'surfaces.web.token', reference: surfaces.web?.token },
-    { id: 'discord', setting: 'surfaces.discord.token', reference: surfaces.discord?.token },
-  ]
-  return secrets.flatMap(({ id, setting, reference }) =>
-    reference === undefined
-      ? []
-      : [
-          {
-            id,
-            run: async () => {
-              await readReference(reference, { setting, directory })
-              return `${reference} leads to a token`
-            },
-            mend: `Set what ${setting} names; a file needs mode 0600.`,
-          },
-        ],
-  )
+  const read = (reference: string, setting: string) => readReference(reference, { setting, directory })
+  const mend = (setting: string) => `Set what ${setting} names; a file needs mode 0600.`
+  const checks: Check[] = []
+  if (web?.token !== undefined) {
+    const { token } = web
+    const run = async () => {
+      await read(token, 'surfaces.web.token')
+      return `${token} leads to a token`
+    }
+    checks.push({ id: 'page-token', run, mend: mend('surfaces.web.token') })
+  }
+  if (discord !== undefined) {
+    const { token, api } = discord
+    const run = async () =>
+      tryDiscord({ token: await read(token, 'surfaces.discord.token'), ...(api !== undefined && { api }) })
+    const steps = 'The steps stand in the README of apps/example-bot, under Discord.'
+    checks.push({ id: 'discord', run, mend: `${mend('surfaces.discord.token')} ${steps}` })
+  }
+  return checks
 }
 
 function account(): string {

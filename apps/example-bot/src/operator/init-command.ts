@@ -47,10 +47,8 @@ async function ask(given: InitConfig): Promise<InitConfig> {
       model: await question('Which model?', model, given.model),
       key: await question('Where is the key (env:NAME, file:PATH, command:PROGRAM)?', key, given.key),
     }
-    const mode =
-      provider === 'anthropic'
-        ? await question('A fresh sealed worker for each message, or Pi (sealed, pi)?', 'sealed', given.mode)
-        : (given.mode ?? 'sealed')
+    const modes = 'A fresh sealed worker for each message, or Pi (sealed, pi)?'
+    const mode = await question(modes, 'sealed', given.mode)
     const owner = await question('Your Discord user id, or "none"?', 'none', given.owner)
     return { ...given, ...service, provider, mode, ...(owner === 'none' ? {} : { owner }) }
   } finally {

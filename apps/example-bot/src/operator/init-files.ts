@@ -34,9 +34,6 @@ export function readAnswers(given: Omit<InitConfig, 'command' | 'dir' | 'yes'>):
     throw usage(`--provider is "openai", "anthropic" or "stand-in", not "${provider}".`)
   }
   if (mode !== 'sealed' && mode !== 'pi') throw usage(`--mode is "sealed" or "pi", not "${mode}".`)
-  if (mode === 'pi' && provider !== 'anthropic') {
-    throw usage('--mode pi goes with --provider anthropic: the Pi agent speaks the Messages API.')
-  }
   if (owner !== undefined && !/^[0-9]{1,20}$/.test(owner)) {
     throw usage('--owner is a Discord user id, a number: turn on developer mode and copy it from your name.')
   }

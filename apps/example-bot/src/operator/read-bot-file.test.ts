@@ -7,7 +7,6 @@ import { readBotFile } from './read-bot-file.ts'
 
 const room = { mode: 'sealed', speakers: [{ id: 'u', name: 'U' }] }
 const openai = { api: 'openai', url: 'https://api.openai.com/v1', model: 'm' }
-const anthropic = { api: 'anthropic', url: 'https://api.anthropic.com', model: 'c' }
 const good = {
   stateDir: './state',
   keys: 'keys.json',
@@ -140,19 +139,6 @@ describe('the configuration of an operator', () => {
       'a provider of nobody',
       { channels: { 'room:a': { ...room, provider: 'x' } } },
       'there are no providers',
-    ],
-    [
-      'Pi mode with Chat Completions',
-      {
-        providers: { openai, anthropic },
-        channels: { 'room:a': { ...room, mode: 'pi', provider: 'openai' } },
-      },
-      'Pi mode needs one with "api": "anthropic"',
-    ],
-    [
-      'Pi mode without a service for it',
-      { providers: { openai }, channels: { 'room:a': { ...room, mode: 'pi' } } },
-      'channels.room:a.mode: needs a provider with "api": "anthropic"',
     ],
     [
       'a token in the file',

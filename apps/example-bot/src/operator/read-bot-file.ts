@@ -119,7 +119,7 @@ function meaningProblems(file: BotFile): Problem[] {
 function channelProblems(
   { providers, surfaces }: BotFile,
   key: string,
-  { mode, provider, speakers, on }: BotFile['channels'][string],
+  { provider, speakers, on }: BotFile['channels'][string],
 ): Problem[] {
   const at = ['channels', key]
   const pattern = key.endsWith('*')
@@ -142,11 +142,6 @@ function channelProblems(
     refuse('provider', `is not among: ${Object.keys(providers).join(', ')}`)
   if (providers === undefined && provider !== undefined)
     refuse('provider', 'is set, and there are no providers')
-  if (mode === 'pi' && named && providers[provider]?.api === 'openai') {
-    refuse('provider', 'speaks Chat Completions; Pi mode needs one with "api": "anthropic"')
-  }
-  const none = Object.values(providers ?? {}).every(({ api }) => api !== 'anthropic')
-  if (mode === 'pi' && none) refuse('mode', 'needs a provider with "api": "anthropic": none is set')
   return problems
 }
 

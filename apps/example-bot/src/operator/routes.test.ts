@@ -66,7 +66,24 @@ describe('which service and model', () => {
     expect(open(told).routeOf(scope(channel))).toMatchObject({ provider, model })
   })
 
-  test('a key for Chat Completions cannot serve Pi mode, and nothing is guessed', () => {
+  test('with a gateway, Pi mode also uses services that speak Chat Completions, with a key for the gateway alone', async () => {
+    const urlOf = (name: string) => `http://127.0.0.1:7777/secret/${name}`
+    const keys = {
+      explain: () => ({ rule: 'r', source: 's', fingerprint: 'f', provider: 'local' }),
+      getter: () => KEY,
+    }
+    const { upstream, getter } = new Routes({ providers, channels }, keys, { urlOf, keys }).pi()
+    expect(upstream(scope('room:pi'))).toEqual({
+      url: 'http://127.0.0.1:7777/secret/local',
+      model: 'small',
+      authSlot: { kind: 'header', name: 'x-api-key' },
+    })
+    const spend = (origin: string) => resolveCredential({ getter, scope: scope('room:pi'), origin })
+    expect((await spend('http://127.0.0.1:7777')).origin).toBe('http://127.0.0.1:7777')
+    await expect(spend('http://127.0.0.1:8080')).rejects.toMatchObject({ code: 'credential_origin' })
+  })
+
+  test('without one such a key cannot serve Pi mode, and nothing is guessed', () => {
     expect(() => open({ provider: 'local' }).routeOf(scope('room:pi'))).toThrow(/which cannot serve it/)
   })
 

@@ -4,6 +4,7 @@ import type { KeyFile, KeyFileExplanation } from '@sandbox/credential-scope/sour
 import type { ChannelKey, PiSandboxRuntimeOptions } from '@sandbox/roundtable-plugin'
 import { BotError } from '../errors.ts'
 import type { Explain } from '../ledger.ts'
+import { GATEWAY_KEY_HEADER } from '../messages-gateway/messages-gateway.ts'
 import type { ChannelSettings, ProviderSettings } from './bot-schema.ts'
 
 /** How a channel is answered: a fresh container for each message, or a lasting one with the Pi agent. */
@@ -19,6 +20,14 @@ type PiChoice = Exclude<
 export interface RoutesOptions {
   readonly providers: Readonly<Record<string, ProviderSettings>>
   readonly channels: Readonly<Record<string, ChannelSettings>>
+}
+
+/** How Pi workers, which speak the Messages API, reach services that speak Chat Completions. */
+export interface PiGateway {
+  /** Base URL of the Messages API in front of a provider. */
+  urlOf(provider: string): string
+  /** The same key file, with keys for such providers bound to the gateway. */
+  readonly keys: Pick<KeyFile, 'getter'>
 }
 
 /** A model service as a scope uses it. */
@@ -42,8 +51,15 @@ export class Routes {
   readonly #providers: RoutesOptions['providers']
   readonly #channels: ReadonlyMap<string, ChannelSettings>
   readonly #keys: Pick<KeyFile, 'explain' | 'getter'>
+  readonly #gateway: PiGateway | undefined
 
-  constructor({ providers, channels }: RoutesOptions, keys: Pick<KeyFile, 'explain' | 'getter'>) {
+  /** Without a gateway Pi mode is for providers of the Messages API alone. */
+  constructor(
+    { providers, channels }: RoutesOptions,
+    keys: Pick<KeyFile, 'explain' | 'getter'>,
+    gateway?: PiGateway,
+  ) {
+    this.#gateway = gateway
     this.#providers = providers
     this.#channels = new Map(Object.entries(channels))
     this.#keys = keys
@@ -79,10 +95,10 @@ export class Routes {
     const usual = settings?.provider ?? this.#firstFor(mode)
     const provider = told.provider ?? usual
     const found = this.#providers[provider]
-    if (found === undefined || !fits(mode, found)) {
+    if (found === undefined || !this.#fits(mode, found)) {
       throw new BotError(
         'config',
-        `${scope.channel} is in ${mode} mode and its key is for the provider ${provider}, which cannot serve it: Pi mode needs one with "api": "anthropic".`,
+        `${scope.channel} is in ${mode} mode and its key is for the provider ${provider}, which cannot serve it.`,
       )
     }
     const channelModel = provider === usual ? settings?.model : undefined
@@ -108,14 +124,31 @@ export class Routes {
     return { modelUrl, model, authSlot, upstream: (scope) => sealedChoice(this.routeOf(scope)) }
   }
 
-  /** The same for Pi mode. */
-  pi(): { model: string; authSlot: AuthSlot; upstream: (scope: Scope) => PiChoice } {
-    const { model, authSlot } = piChoice(this.#home('pi'), undefined)
+  /** The same for Pi mode, and the credentials for it. */
+  pi(): {
+    model: string
+    authSlot: AuthSlot
+    upstream: (scope: Scope) => PiChoice
+    getter: CredentialGetter
+  } {
+    const { model, authSlot } = this.#piChoice(this.#home('pi'), undefined)
+    const upstream = (scope: Scope) => this.#piChoice(this.routeOf(scope), this.#told(scope).source)
+    const keys = this.#gateway?.keys ?? this.#keys
     return {
       model,
       authSlot,
-      upstream: (scope) => piChoice(this.routeOf(scope), this.#told(scope).source),
+      upstream,
+      getter: forOrigin((scope) => new URL(upstream(scope).url).origin, keys.getter),
     }
+  }
+
+  /** An API key goes into a header of its own there; a login is a bearer token. */
+  #piChoice({ provider, settings, model }: Route, source: string | undefined) {
+    if (settings.api === 'openai' && this.#gateway !== undefined) {
+      return { url: this.#gateway.urlOf(provider), model, authSlot: slotOf(GATEWAY_KEY_HEADER) }
+    }
+    const usual = source?.startsWith('oauth:') === true ? 'bearer' : 'x-api-key'
+    return { url: settings.url, model, authSlot: slotOf(settings.auth ?? usual) }
   }
 
   /** Nothing for a key file that cannot be used: the call fails when its key is asked for, and says why. */
@@ -135,8 +168,16 @@ export class Routes {
     return { provider, settings, model: settings.model }
   }
 
+  /** In Pi mode rather one that speaks the Messages API itself. */
   #firstFor(mode: Mode): string {
-    return Object.keys(this.#providers).find((name) => fits(mode, this.#providers[name])) ?? ''
+    const names = Object.keys(this.#providers).filter((name) => this.#fits(mode, this.#providers[name]))
+    const own = mode === 'pi' ? names.find((name) => this.#providers[name]?.api === 'anthropic') : undefined
+    return own ?? names[0] ?? ''
+  }
+
+  #fits(mode: Mode, provider: ProviderSettings | undefined): boolean {
+    if (provider === undefined) return false
+    return mode === 'sealed' || provider.api === 'anthropic' || this.#gateway !== undefined
   }
 
   /** The whole key, else the longest pattern. */
@@ -151,10 +192,6 @@ export class Routes {
   }
 }
 
-function fits(mode: Mode, provider: ProviderSettings | undefined): boolean {
-  return provider !== undefined && (mode === 'sealed' || provider.api === 'anthropic')
-}
-
 /** Sealed workers speak Chat Completions; Anthropic answers that, too, below its own address. */
 function sealedChoice({ settings, model }: Route) {
   const path = settings.api === 'anthropic' ? '/v1/chat/completions' : '/chat/completions'
@@ -164,12 +201,6 @@ function sealedChoice({ settings, model }: Route) {
     authSlot: slotOf(settings.auth ?? 'bearer'),
     tokenLimitField: settings.tokenLimitField ?? ('max_tokens' as const),
   }
-}
-
-/** An API key goes into a header of its own there; a login is a bearer token. */
-function piChoice({ settings, model }: Route, source: string | undefined) {
-  const usual = source?.startsWith('oauth:') === true ? 'bearer' : 'x-api-key'
-  return { url: settings.url, model, authSlot: slotOf(settings.auth ?? usual) }
 }
 
 function slotOf(auth: string): AuthSlot {

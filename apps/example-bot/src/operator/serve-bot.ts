@@ -6,6 +6,7 @@ import { engineProblem } from '../choose-driver.ts'
 import type { Config } from '../config.ts'
 import { startStandIn } from '../demo/stand-in-model.ts'
 import { watchKeys } from '../keys/watch-keys.ts'
+import { openMessagesGateway } from '../messages-gateway/messages-gateway.ts'
 import type { BotLimits } from '../plugins.ts'
 import { readPrices } from '../prices.ts'
 import { type Surroundings, serve } from '../serve.ts'
@@ -22,6 +23,7 @@ import { Routes } from './routes.ts'
 import { tappedSurface } from './tapped-surface.ts'
 
 type BotConfig = Extract<Config, { command: 'bot' }>
+type Providers = NonNullable<OperatorConfig['providers']>
 
 const TURN_MS = { sealed: 120_000, pi: 600_000 } as const
 const RESTARTING = 'I am about to be restarted. Please say that again in a minute.'
@@ -56,9 +58,11 @@ class OperatorBot {
   readonly #config: OperatorConfig
   readonly #around: Surroundings
   readonly #keys: KeyFile
-  readonly #routes: Routes
+  #routes: Routes
   readonly #metrics: Metrics
   readonly #audit: AuditLog | undefined
+  /** What is wrong with the connection to Discord. */
+  #offline: string | undefined
 
   constructor(config: OperatorConfig, around: Surroundings) {
     this.#config = config
@@ -74,9 +78,10 @@ class OperatorBot {
     const { ends, log } = this.#around
     if (this.#audit !== undefined) ends.push(() => this.#audit?.close())
     this.#keys.check()
-    const routes = this.#config.providers === undefined ? await this.#standIn() : this.#routes
+    const providers = this.#config.providers ?? (await this.#standIn())
+    this.#routes = await this.#openRoutes(providers)
     ends.push(watchKeys({ keys: this.#keys, onGone: (problem) => this.#keyProblem(problem) }))
-    const started = await startBot(await this.#options(routes))
+    const started = await startBot(await this.#options(providers))
     ends.push(() => started.close({ drainMs: this.#drainMs() }))
     if (this.#audit !== undefined) this.#record(started, this.#audit)
     await this.#openMonitor(started)
@@ -91,18 +96,34 @@ class OperatorBot {
   }
 
   /** Without providers everything is tried with a service that has no intelligence and costs nothing. */
-  async #standIn(): Promise<Routes> {
+  async #standIn(): Promise<Providers> {
     const { ends, log } = this.#around
     const service = await startStandIn({ keys: 'any', fingerprint: fingerprintOf })
     ends.push(() => service.close())
     log.line('WARNING: there are no providers: a stand-in without intelligence answers.')
     const url = service.url.replace(/\/chat\/completions$/, '')
-    const providers = { 'stand-in': { api: 'openai' as const, url, model: 'demo', allowHttp: true } }
-    return new Routes({ providers, channels: this.#config.channels }, this.#keys)
+    return { 'stand-in': { api: 'openai', url, model: 'demo', allowHttp: true, stream: false } }
   }
 
-  async #options(routes: Routes): Promise<StartOptions> {
-    const { path, stateDir, surfaces, workers = {}, providers, prices } = this.#config
+  /** With a gateway when the Pi agent, which speaks the Messages API, may have to use another service. */
+  async #openRoutes(providers: Providers): Promise<Routes> {
+    const { channels } = this.#config
+    const needed = this.#routes.uses('pi') && Object.values(providers).some(({ api }) => api === 'openai')
+    if (!needed) return new Routes({ providers, channels }, this.#keys)
+    const gateway = await openMessagesGateway({ providers })
+    this.#around.ends.push(() => gateway.close())
+    const own = Object.entries(providers).map(([name, settings]) =>
+      settings.api === 'openai' ? [name, { ...settings, url: gateway.urlOf(name) }] : [name, settings],
+    )
+    const keys = openKeys({
+      ...this.#config,
+      ...(this.#config.providers === undefined ? {} : { providers: Object.fromEntries(own) }),
+    })
+    return new Routes({ providers, channels }, this.#keys, { urlOf: gateway.urlOf, keys })
+  }
+
+  async #options(all: Providers): Promise<StartOptions> {
+    const { path, stateDir, surfaces, workers = {}, prices } = this.#config
     const { driver = 'docker', engineSocket, image, piImage, piContent } = workers
     const { web, discord } = surfaces
     const directory = dirname(path)
@@ -116,9 +137,9 @@ class OperatorBot {
       ...(piImage === undefined ? {} : { piImage }),
       ...(piContent === undefined ? {} : { piContent }),
       keys: this.#keys,
-      routes,
-      allowHttp:
-        providers === undefined || Object.values(providers).some(({ allowHttp }) => allowHttp === true),
+      routes: this.#routes,
+      // What is not on this machine was refused when the configuration was read; the gateway is on it.
+      allowHttp: this.#routes.uses('pi') || Object.values(all).some(({ allowHttp }) => allowHttp === true),
       bounds: boundsOf(this.#config),
       ...(channels.length === 0 ? {} : { room: { prefix: ROOM, channels } }),
       ...(web === undefined ? {} : { page: await pageOf(web, token) }),
@@ -126,7 +147,13 @@ class OperatorBot {
         ? {}
         : {
             ownerId: discord.ownerId,
-            discord: { token: await token(discord.token, 'surfaces.discord.token') },
+            discord: {
+              token: await token(discord.token, 'surfaces.discord.token'),
+              ...(discord.api === undefined ? {} : { api: discord.api }),
+              onConnection: (problem) => {
+                this.#offline = problem
+              },
+            },
           }),
       ...(prices === undefined ? {} : { prices: readPrices(prices) }),
       wrap: (surface) => tappedSurface(surface, this.#tap()),
@@ -177,9 +204,10 @@ class OperatorBot {
     const { engineSocket } = this.#config.workers ?? {}
     const engine = bot.driverKind === 'docker' ? await engineProblem(engineSocket) : undefined
     const keys = problemOf(() => this.#keys.rules())
-    const checks = { engine: engine ?? 'ok', keys: keys ?? 'ok' }
+    const discord = this.#config.surfaces.discord && { discord: this.#offline ?? 'ok' }
+    const checks = { engine: engine ?? 'ok', keys: keys ?? 'ok', ...discord }
     if (this.#around.signal.aborted) return { status: 'stopping', checks }
-    return { status: engine === undefined && keys === undefined ? 'ok' : 'failing', checks }
+    return { status: Object.values(checks).every((found) => found === 'ok') ? 'ok' : 'failing', checks }
   }
 
   #keyProblem(problem: string): void {

@@ -57,7 +57,8 @@ function scopeFor({ name, config, routes, keys }: TryProviderOptions): Scope | u
 /** The same address, model and place of the key as a turn there would use. */
 function callFor({ routes }: TryProviderOptions, scope: Scope) {
   const messages = [{ role: 'user', content: 'Hi' }]
-  if (routes.modeOf(scope.channel) === 'pi') {
+  const { settings } = routes.routeOf(scope)
+  if (routes.modeOf(scope.channel) === 'pi' && settings.api === 'anthropic') {
     const { url = '', model = '', authSlot } = routes.pi().upstream(scope)
     return {
       url: `${url.replace(/\/$/, '')}/v1/messages`,
