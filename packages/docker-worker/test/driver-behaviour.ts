@@ -44,7 +44,7 @@ export function driverBehaviour({ open, left }: DriverUnderTest): void {
     expect(await left(place)).toEqual([])
   })
 
-  test('W-62 output is bounded, scrubbed, and without control characters; a flood stalls nobody', async () => {
+  test('PD-08 W-62 output is bounded, scrubbed, and without control characters; a flood stalls nobody', async () => {
     const floods = `
       await guest.report({ up: true })
       for (let n = 0; n < 64; n++) process.stdout.write('x'.repeat(65536))
@@ -59,7 +59,7 @@ export function driverBehaviour({ open, left }: DriverUnderTest): void {
     await worker.remove()
   })
 
-  test('DD-12 DD-13 a worker that ignores signals is dead after remove(), however often it is called', async () => {
+  test('DD-12 DD-13 PD-07 a worker that ignores signals is dead after remove(), however often it is called', async () => {
     const ignores = `for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(name, () => {})\n${STAYS}`
     await using place = await testPlace(ignores)
     await using driver = open(place)

@@ -313,7 +313,7 @@ test('progress comes in order, late and doubled pieces are dropped, and a faulty
 })
 
 describe('W-51 ready and silent', () => {
-  test('ready from the first poll on, not from the hello; it expires without a sign of life', async () => {
+  test('PB-32 ready from the first poll on, not from the hello; it expires without a sign of life', async () => {
     await using rig = await openRig({}, { pollMs: 20, silenceMs: 120 })
     const ready = rig.broker.desk.ready()
     using guest = rig.guest()

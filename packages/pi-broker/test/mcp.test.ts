@@ -187,7 +187,7 @@ describe('PB-17 and W-08 tokens', () => {
 })
 
 describe('PB-18 to PB-20 and W-34: no MCP outside a turn', () => {
-  test('there is no window before the first turn, between turns or after hello, not even for lists', async () => {
+  test('PB-19 there is no window before the first turn, between turns or after hello, not even for lists', async () => {
     await using server = await openServer()
     let asked = 0
     const token = () => {

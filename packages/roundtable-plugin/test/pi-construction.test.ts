@@ -96,7 +96,7 @@ test('PR-01 a party directory that is a link leads to its target, and both names
   await runtime.dispose()
 })
 
-test('CS-17 no token is asked for before a call; a profile says which tools its workers are told of', async () => {
+test('CS-17 PR-20 no token is asked for before a call; a profile says which tools its workers are told of', async () => {
   let asked = 0
   const driver = wireDriver()
   using it = given({
@@ -162,4 +162,16 @@ test('W-66 a channel whose workspace is full gets words, and a turn again when t
   // What was there is replaced by less.
   rmSync(join(runtime.attachmentDir('fake:1'), 'big'))
   expect(await say('three')).toMatchObject({ ok: true })
+})
+
+test('PR-20 adapters see where a channel’s files lie and what it does, without a worker', async () => {
+  using it = given()
+  const runtime = new PiSandboxRuntime({ ...it.options, driver: () => wireDriver() })
+  const workspace = join(runtime.partyDir, 'a_1', 'workspace')
+  expect(runtime.status('a:1')).toMatchObject({ state: 'stopped', busy: false })
+  expect(existsSync(workspace)).toBe(false)
+  expect(runtime.sessionsDir('a:1')).toBe(join(workspace, 'sessions'))
+  expect(runtime.attachmentDir('a:1')).toBe(join(workspace, 'attachments'))
+  expect(existsSync(join(workspace, 'attachments')) && existsSync(join(workspace, 'sessions'))).toBe(true)
+  await runtime.dispose()
 })

@@ -94,7 +94,7 @@ test('PR-04 a channel that is an alias of another is refused by every operation'
   expect(kit.driver.guests).toHaveLength(1)
 })
 
-test('PR-06 PR-07 starts for one profile share a worker; another profile replaces it', async () => {
+test('PD-06 PR-06 PR-07 starts for one profile share a worker; another profile replaces it', async () => {
   await using kit = piKit()
   await Promise.all([1, 2, 3].map(() => kit.runtime.start('fake:1', 'default')))
   expect(kit.driver.guests).toHaveLength(1)

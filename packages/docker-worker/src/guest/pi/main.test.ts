@@ -208,6 +208,29 @@ describe('a turn', () => {
     expect(await at.host.play()).toMatchObject({ ok: true })
   })
 
+  test('WP-17 its log is lines of JSON, in names and numbers: no text of a conversation is in it', async () => {
+    await using at = await place({
+      ...says([{ tool: 'tide', input: { place: 'TOLD' } }], ['TOLD'], {
+        status: 400,
+        json: { type: 'error', error: { message: 'TOLD' } },
+      }),
+      tools: [TIDE],
+      tool: () => ({ ok: true, text: 'TOLD' }),
+    })
+    await at.host.play({ text: 'TOLD' })
+    await at.host.play({ text: 'TOLD', speaker: { id: 'u-bob', name: 'TOLD' } })
+    await at.worker[Symbol.asyncDispose]()
+    const lines = at.worker.output().trim().split('\n')
+    const facts = lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line))
+    expect(facts).toEqual([
+      { event: 'ready', tools: 1, mcp: 0 },
+      expect.objectContaining({ event: 'turn finished', ok: true, tools: ['tide'] }),
+      { event: 'model call failed', code: 'model_refused' },
+      expect.objectContaining({ event: 'turn finished', ok: false, tools: [] }),
+    ])
+    expect(at.worker.output()).not.toContain('TOLD')
+  })
+
   test('an answer without text is a failure', async () => {
     await using at = await place(says([' ']))
     expect(await at.host.play()).toMatchObject({ ok: false, code: 'answer_empty' })
@@ -401,7 +424,7 @@ describe('the conversation', () => {
     expect(names).toHaveLength(2)
   })
 
-  test('W-50 a poll that breaks is made again, and the turn comes', async () => {
+  test('W-50 WP-05 a poll that breaks is made again, and the turn comes', async () => {
     await using at = await place({ ...says(['One.']), poll: (index) => (index < 2 ? 'break' : undefined) })
     expect(await at.host.play()).toMatchObject({ ok: true, text: 'One.' })
   })
@@ -420,7 +443,7 @@ describe('compaction', () => {
   const long = (word: string) => `${word} `.repeat(90_000 / (word.length + 1))
   const full = { parts: ['Second.'], inputTokens: 190_000 }
 
-  test('CP-05 CP-10 CP-17 the host’s compactor makes the summary, and hears before the result what became of it', async () => {
+  test('CP-05 CP-10 CP-15 CP-17 the host’s compactor makes the summary, hears before the result what became of it, and the next worker goes on from it', async () => {
     await using at = await place({
       ...says(['First.'], full, ['Third.']),
       config,
@@ -439,6 +462,9 @@ describe('compaction', () => {
     expect(JSON.stringify(asked?.messagesToSummarize)).toContain('alpha')
     expect(JSON.stringify(asked?.keptMessages)).toContain('beta')
     expect(readCompactionReport(report)).toMatchObject({ kind: 'compacted', engine: 'host-engine' })
+    await at.worker[Symbol.asyncDispose]()
+    host.expectWorker()
+    at.worker = startPiProcess(program, host)
     await host.play({ text: 'three' })
     expect(told(host.modelCalls.at(-1))).toContain('SUMMARY OF THE HOST')
     expect(told(host.modelCalls.at(-1))).not.toContain('alpha')

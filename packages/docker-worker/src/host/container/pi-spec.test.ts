@@ -41,11 +41,12 @@ describe('PD-02 the container of a Pi worker', () => {
     expect(bun.Entrypoint).toEqual(['/sandbox/runtime', '--smol', '/sandbox/pi-start.cjs'])
   })
 
-  test('decision 23 PD-02 PD-03: no restart, no network, 1.5 GiB, 256 processes, nothing in its environment', () => {
+  test('decision 23 PD-02 PD-03 PD-09: no restart, no network, 1.5 GiB, 256 processes, no log of the engine, nothing in its environment', () => {
     const { Env, NetworkDisabled, HostConfig } = piCreateBody(spec)
     expect([Env, NetworkDisabled, HostConfig.NetworkMode]).toEqual([['HOME=/tmp'], true, 'none'])
     expect(HostConfig).toMatchObject({
       RestartPolicy: { Name: 'no' },
+      LogConfig: { Type: 'none' },
       Memory: 1536 * 2 ** 20,
       MemorySwap: 1536 * 2 ** 20,
       NanoCpus: 1e9,
