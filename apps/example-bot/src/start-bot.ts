@@ -19,7 +19,7 @@ export interface StartOptions
   /** The chat of the page and the terminal. */
   readonly room?: { readonly prefix: string; readonly channels: readonly RoomChannel[] }
   readonly page?: Pick<WebPageOptions, 'port' | 'listenOn' | 'hostNames' | 'token'>
-  readonly discord?: Pick<DiscordOptions, 'token' | 'api'>
+  readonly discord?: Pick<DiscordOptions, 'token' | 'api' | 'onConnection'>
   readonly prices?: Prices
   /** Changes each surface before the host gets it. */
   readonly wrap?: (surface: ChatSurface) => ChatSurface
