@@ -1,5 +1,5 @@
 import type { Driver, Worker } from '@sandbox/docker-worker'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { SandboxRuntime } from '../src/defaults.ts'
 import { ann, kit } from './runtime-kit.ts'
 
@@ -86,6 +86,35 @@ test('decision 7: a reply without an answer does not wait for an engine that han
   free()
   expect(await own.runtime.runTurn('fake:1', ann, 'third')).toMatchObject(timeout)
   expect(workers).toBe(2)
+  await own.runtime.dispose()
+  expect(own.runDirs()).toEqual([])
+})
+
+test('decision 7: a start that hangs in the engine is given up long before the deadline of its turn', async () => {
+  const hung = Promise.withResolvers<never>()
+  const asked = Promise.withResolvers<void>()
+  await using own = await kit({
+    runtime: { turnTimeoutMs: 600_000 },
+    wrap: (driver) => ({
+      ...plain(driver),
+      // It does not listen to its signal either.
+      start: () => {
+        asked.resolve()
+        return hung.promise
+      },
+    }),
+  })
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  try {
+    const running = own.runtime.runTurn('fake:1', ann, 'hello')
+    await asked.promise
+    await vi.advanceTimersByTimeAsync(65_000)
+    expect(await running).toMatchObject({ ok: false, category: 'container' })
+  } finally {
+    vi.useRealTimers()
+  }
+  expect(own.turns.at(-1)?.cause).toMatch(/^no worker was ready in time: step start/)
+  hung.reject(new TypeError('gone'))
   await own.runtime.dispose()
   expect(own.runDirs()).toEqual([])
 })

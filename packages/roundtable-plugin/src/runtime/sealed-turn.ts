@@ -9,11 +9,16 @@ import type { TurnSnapshot } from './turn-snapshot.ts'
 import type { TurnProgress } from './turn-state.ts'
 import { beforeExit, type SeatTaker, type WorkerSeat } from './worker-seat.ts'
 
+/** An engine that hangs keeps a turn waiting no longer than this. */
+const START_MS = 60_000
+
 /** One turn on one worker: from the hand-over to an answer, and back to nothing. */
 export class SealedTurnRun implements SeatTaker {
   readonly #turn: TurnSnapshot
   readonly #ending: TurnEnding
   readonly #progress: TurnProgress
+  /** A worker is there; it is no longer waited for. */
+  readonly #seatedInTime: () => void
   #seat: WorkerSeat | undefined
   /** Gives the workspace back. */
   leave: (() => void) | undefined
@@ -25,6 +30,7 @@ export class SealedTurnRun implements SeatTaker {
 
   constructor(turn: TurnSnapshot, ending: TurnEnding, progress: TurnProgress, onFailed: () => void) {
     this.#onFailed = onFailed
+    this.#seatedInTime = ending.needsWorkerWithin(START_MS)
     this.#turn = turn
     this.#ending = ending
     this.#progress = progress
@@ -67,6 +73,7 @@ export class SealedTurnRun implements SeatTaker {
     policy: TurnPolicy,
     start: FreshStart,
   ): Promise<SealedOutcome> {
+    this.#seatedInTime()
     this.#seat = place
     this.#delivering = true
     const { broker, workerId } = place
@@ -100,6 +107,7 @@ export class SealedTurnRun implements SeatTaker {
    * directory. Every step is taken whatever the others do; returns what went wrong. Never rejects.
    */
   async settle(): Promise<unknown[]> {
+    this.#seatedInTime()
     this.#ending.end('over')
     const problems: unknown[] = []
     try {

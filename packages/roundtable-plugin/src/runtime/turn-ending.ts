@@ -1,7 +1,7 @@
 import { type RuntimeClock, realClock } from './clock.ts'
 
-/** What ended a turn: `over` is the normal end. */
-export type TurnEndCause = 'timeout' | 'stopped' | 'revoked' | 'over'
+/** What ended a turn: `over` is the normal end, `unready` means that no worker came. */
+export type TurnEndCause = 'timeout' | 'unready' | 'stopped' | 'revoked' | 'over'
 
 /** The one signal of a turn. It fires once: at the deadline, on a stop or a revocation, or when the turn is over. */
 export class TurnEnding {
@@ -9,13 +9,20 @@ export class TurnEnding {
   readonly deadline: number
   readonly #controller = new AbortController()
   readonly #cancel: () => void
+  readonly #clock: RuntimeClock
   #cause: TurnEndCause | undefined
   /** What the turn spends through, from its binding on. */
   spending: { revoke(): void } | undefined
 
   constructor(timeoutMs: number, clock: RuntimeClock = realClock) {
+    this.#clock = clock
     this.deadline = clock.now() + timeoutMs
     this.#cancel = clock.after(timeoutMs, () => this.end('timeout'))
+  }
+
+  /** Ends the turn, unless what is returned is called by then: a worker that does not come is not waited for to the deadline. */
+  needsWorkerWithin(ms: number): () => void {
+    return this.#clock.after(ms, () => this.end('unready'))
   }
 
   /** Fires with the turn's end. */

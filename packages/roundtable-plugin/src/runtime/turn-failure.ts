@@ -41,6 +41,8 @@ export function failureOfError(error: unknown, { step, ending, trouble }: Failur
 /** What ended a turn from outside says more than what then went wrong in it. */
 export function failureOfEnding({ cause }: TurnEnding, step: string): TurnFailure | undefined {
   if (cause === 'timeout') return { category: 'timeout', cause: `deadline passed in step ${step}` }
+  if (cause === 'unready')
+    return { category: 'container', cause: `no worker was ready in time: step ${step}` }
   if (cause === 'stopped') return { category: 'stopped', cause: `stopped in step ${step}` }
   if (cause !== 'revoked') return undefined
   return { category: 'credential', trouble: 'revoked', cause: `revoked in step ${step}` }
