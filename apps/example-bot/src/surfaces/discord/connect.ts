@@ -6,6 +6,7 @@ import {
   Events,
   GatewayCloseCodes,
   GatewayIntentBits,
+  Options,
   Partials,
   SimpleShardingStrategy,
 } from 'discord.js'
@@ -15,6 +16,10 @@ import { fetchRequest } from './fetch-request.ts'
 
 /** A reply that Discord makes wait for longer than this is lost: its channel must not stand still for it. */
 const LONGEST_LIMIT_MS = 60_000
+
+/** What is remembered of people and messages: enough for a reply, and no more however long the bot runs. */
+const KEPT_PEOPLE = 500
+const KEPT_MESSAGES = 10
 
 /** How to reach Discord. */
 export interface GatewayOptions {
@@ -35,6 +40,11 @@ export function openGateway({ api, off }: GatewayOptions): Client {
     ],
     // A direct conversation is known by its first message only.
     partials: [Partials.Channel],
+    makeCache: Options.cacheWithLimits({
+      MessageManager: KEPT_MESSAGES,
+      UserManager: { maxSize: KEPT_PEOPLE, keepOverLimit: isBot },
+      GuildMemberManager: { maxSize: KEPT_PEOPLE, keepOverLimit: isBot },
+    }),
     allowedMentions: { parse: [], repliedUser: false },
     rest: {
       ...(api !== undefined && { api }),
@@ -50,6 +60,11 @@ export function openGateway({ api, off }: GatewayOptions): Client {
       },
     },
   })
+}
+
+/** The library needs the bot's own entry. */
+function isBot({ id, client }: { readonly id: string; readonly client: Client }): boolean {
+  return id === client.user?.id
 }
 
 /**

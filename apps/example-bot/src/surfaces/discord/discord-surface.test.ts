@@ -210,6 +210,21 @@ test('a long answer comes in pieces that Discord takes, in order, with its fence
   ])
 })
 
+test.each(['discord:../../users/@me', 'discord:', 'demo:1', 'discord:1?x'])(
+  '%s is no channel, and no request is made for it',
+  async (channel) => {
+    await start()
+    const before = discord.seen.length
+    await expect(on.surface.sendReply(channel as 'discord:1', { chunks: ['hi'] })).rejects.toThrow(
+      'is no channel of Discord',
+    )
+    on.surface.startTyping?.(channel as 'discord:1')()
+    discord.say({ by: ANN, text: `${BOTS_MENTION} hi` })
+    await answered('echo: hi')
+    expect(discord.seen.slice(before).filter(({ path }) => !path.includes(GENERAL))).toEqual([])
+  },
+)
+
 test('parts of two replies are not mixed, and another channel does not wait', async () => {
   await start()
   let release = () => {}

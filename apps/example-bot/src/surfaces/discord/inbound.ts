@@ -1,5 +1,6 @@
 import type { AttachmentRef, ChannelKey, InboundMessage } from '@sandbox/roundtable-plugin'
 import { type Attachment, type Collection, type Message, MessageReferenceType, messageLink } from 'discord.js'
+import { BotError } from '../../errors.ts'
 import { speakerName } from './speaker-name.ts'
 
 /** The key of a Discord channel. A thread is a channel of its own, and so is a direct conversation. */
@@ -7,9 +8,15 @@ export function discordKey(channelId: string): ChannelKey {
   return `discord:${channelId}`
 }
 
-/** The Discord id in a channel's key. */
+/**
+ * The Discord id in a channel's key, fit for an address.
+ *
+ * @throws BotError `discord` for a key that no channel of Discord has
+ */
 export function channelIdOf(channel: ChannelKey): string {
-  return channel.slice(channel.indexOf(':') + 1)
+  const [, id] = /^discord:(\d+)$/.exec(channel) ?? []
+  if (id === undefined) throw new BotError('discord', `${channel} is no channel of Discord`)
+  return id
 }
 
 /**

@@ -10,6 +10,7 @@ import {
 import type { Explain } from '../../ledger.ts'
 import { payerWords } from '../payer-words.ts'
 import { discordKey } from './inbound.ts'
+import { speakerName } from './speaker-name.ts'
 
 const REFUSED = 'Only the owner of this bot can use this command.'
 
@@ -52,7 +53,8 @@ export async function answerKeys(parts: KeysCommandParts, interaction: Interacti
 function explained(explain: Explain, interaction: ChatInputCommandInteraction): string {
   const { id, displayName } = interaction.options.getUser('speaker') ?? interaction.user
   try {
-    const told = explain({ channel: discordKey(interaction.channelId), speaker: { id, name: displayName } })
+    const speaker = { id, name: speakerName(displayName, id) }
+    const told = explain({ channel: discordKey(interaction.channelId), speaker })
     return `For <@${id}> in this channel: ${payerWords(told)}`
   } catch (error) {
     if (CredentialError.isInstance(error)) return error.message
