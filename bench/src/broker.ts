@@ -1,8 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { bodyOf, Caller, type Door } from './broker/load.ts'
 import { type Peers, startPeers } from './broker/peers.ts'
+import { eventRows, streamed } from './broker/streams.ts'
 import type { Part, Usage } from './part.ts'
 import { type BenchRow, judged, median, quantile } from './report.ts'
+import { quiet } from './turn-start-lane.ts'
 
 const KIB = 1024
 const MIB = KIB * KIB
@@ -178,42 +180,14 @@ async function rate(doors: readonly Door[], body: Uint8Array, part?: Part, calls
 
 /** Streams of 500 events, two milliseconds apart, to each in turn. */
 async function streams(peers: Peers): Promise<BenchRow[]> {
+  const [ours] = await peers.doors(1)
+  const doors = { direct: peers.direct, bare: peers.bare, ours: ours as Door }
   const body = bodyOf(2 * KIB, true)
-  const found = new Map<string, { first: number[]; delays: number[] }>()
-  const callers = (await doorsOf(peers)).map(([name, door]) => [name, new Caller(door)] as const)
-  for (let round = -1; round < 6; round += 1) {
-    for (const [name, caller] of callers) {
-      const { firstMs, delaysMs } = await caller.stream(body)
-      if (delaysMs.length !== 500)
-        throw new TypeError(`bench: ${name} passed ${delaysMs.length} events of 500`)
-      const all = found.get(name) ?? { first: [], delays: [] }
-      found.set(name, all)
-      if (round < 0) continue
-      all.first.push(firstMs)
-      all.delays.push(...delaysMs)
-    }
-  }
-  await Promise.all(callers.map(([, caller]) => caller.close()))
-  const delay = (name: string, q: number) => quantile(found.get(name)?.delays ?? [], q)
-  const first = (name: string) => median(found.get(name)?.first ?? [])
+  await streamed(doors, { body, events: 500, rounds: 2 })
+  const found = await streamed(doors, { body, events: 500, rounds: 10, settle: quiet })
+  const first = (name: keyof typeof doors) => median(found[name].first)
   return [
-    judged({
-      id: 'stream.event.added',
-      what: 'p99 of the delay of an event, above that of the bare forwarder (peer: its p99 above direct)',
-      unit: 'ms',
-      value: delay('ours', 0.99) - delay('bare', 0.99),
-      peer: delay('bare', 0.99) - delay('direct', 0.99),
-      goal: '<= 0.5',
-    }),
-    {
-      id: 'stream.event.median',
-      what: 'median delay of an event; peer: bare node:http + undici',
-      unit: 'ms',
-      value: delay('ours', 0.5),
-      p99: delay('ours', 0.99),
-      peer: delay('bare', 0.5),
-      ratio: delay('ours', 0.5) / delay('bare', 0.5),
-    },
+    ...eventRows('stream', found),
     {
       id: 'stream.first.added',
       what: 'time to the first event, above a direct call; peer: bare node:http + undici',
