@@ -22,7 +22,11 @@ describe('PB-05 and PB-06 the routes', () => {
   test.each([
     '/anthropic/v1/messages?beta=false',
     '/anthropic/v1/messages?beta=true&x=1',
+    '/anthropic/v1/messages?',
     '/anthropic/v1/messages#a',
+    '/anthropic/v1/messages?beta=true#a',
+    '/anthropic/../v1/messages',
+    '//v1/messages',
     '/anthropic/v1/messages/',
     '/anthropic/v1/messages/batches',
     '/anthropic/v1/files',
@@ -34,6 +38,7 @@ describe('PB-05 and PB-06 the routes', () => {
     '/mcp-tools',
     '/worker/ready',
     '/tools/constructor',
+    '/compaction/report?beta=true',
     '/',
   ])('%s is 404 and spends nothing [call:listed-routes-only]', async (path) => {
     await using rig = await openRig({ maxCalls: 1 })
