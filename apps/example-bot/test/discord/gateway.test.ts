@@ -78,10 +78,14 @@ test.each(['', 'two words', 'a\nb', 'T\u00f6ken'])('%j is no token at all', (tok
 })
 
 test('slash commands that Discord does not take are told; the bot works without them', async () => {
-  discord.once('PUT', /commands$/, { status: 400, body: { message: 'Invalid Form Body', code: 50_035 } })
+  const errors = { 0: { _errors: [{ code: 'BAD', message: 'Not\u001b[31m so.' }] } }
+  discord.once('PUT', /commands$/, {
+    status: 400,
+    body: { message: 'Invalid Form Body', code: 50_035, errors },
+  })
   on = await startOn(discord)
   expect(on.lines.at(-1)).toBe(
-    'Discord: the slash commands could not be registered: Invalid Form Body (50035)',
+    'Discord: the slash commands could not be registered: Invalid Form Body, 0[BAD]: Not\u25a1[31m so. (50035)',
   )
   ask('hello')
   await answered('echo: hello')

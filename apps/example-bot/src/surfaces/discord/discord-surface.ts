@@ -3,6 +3,7 @@ import type { ChannelKey, ChatSurface, InboundMessage, OutboundReply } from '@sa
 import { type Client, DiscordAPIError, Events, type Message, REST, Routes } from 'discord.js'
 import { BotError } from '../../errors.ts'
 import type { Explain } from '../../ledger.ts'
+import { plain } from '../../plain-text.ts'
 import { closeText } from './close-text.ts'
 import { connect, openGateway } from './connect.ts'
 import { channelIdOf, inboundMessage } from './inbound.ts'
@@ -153,8 +154,9 @@ class DiscordSurface implements ChatSurface {
   }
 }
 
-/** The library's errors carry the whole request; their message does not. */
+/** One line, of which nothing is obeyed. The library's errors carry the whole request; their message does not. */
 function words(error: unknown): string {
-  if (error instanceof DiscordAPIError) return `${error.message} (${error.code})`
-  return error instanceof Error ? error.message : String(error)
+  const code = error instanceof DiscordAPIError ? ` (${error.code})` : ''
+  const message = error instanceof Error ? error.message : String(error)
+  return plain(message.trim().replaceAll(/\s*\n\s*/g, ', ')) + code
 }
