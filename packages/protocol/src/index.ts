@@ -27,8 +27,10 @@ export {
   type Pieces,
   type PiImage,
   type PiReplyFile,
+  replyFilesPieces,
   replyFilesProblem,
 } from './files.ts'
+export { inPieces } from './in-pieces.ts'
 export * as limits from './limits.ts'
 export { MESSAGE_TABLE, type MessageRow, type MessageToken } from './message-table.ts'
 export {

@@ -8,7 +8,7 @@ import { cleanupFailed, failedTurn, type PiTurnFailed, refusedTurn } from './pi-
 import type { PiPolicy, ResolvedPiProfile } from './pi-policy.ts'
 import type { PiRuntimePorts } from './pi-ports.ts'
 import { type PiAnswer, PiTurnRun } from './pi-turn.ts'
-import { type PiTurnInput, type PiTurnRequest, snapshotPiTurn } from './pi-turn-input.ts'
+import { type PiTurnInput, type PiTurnRequest, piImagesProblem, snapshotPiTurn } from './pi-turn-input.ts'
 import { Revocations, type SpendingScope } from './revocations.ts'
 import { ReplyBound, TurnEnding } from './turn-ending.ts'
 import { describe, type TurnFailure } from './turn-failure.ts'
@@ -112,6 +112,8 @@ export class PiRuntime implements AsyncDisposable {
     signal?.addEventListener('abort', stop, { once: true })
     if (signal?.aborted) stop()
     try {
+      const problem = await piImagesProblem(input.images, ending.signal)
+      if (problem !== undefined) return this.#refuse(problem)
       return await this.#run(input, profile, { channel, ending })
     } finally {
       signal?.removeEventListener('abort', stop)

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { GrowingText } from './pi-progress.ts'
-import { type PiTurnRequest, snapshotPiTurn } from './pi-turn-input.ts'
+import { type PiTurnRequest, piImagesProblem, snapshotPiTurn } from './pi-turn-input.ts'
 
 const png = { mimeType: 'image/png', data: 'AAAA' }
 const request = (more: object = {}): PiTurnRequest => ({
@@ -63,11 +63,7 @@ test.each<[string, object, RegExp]>([
   ['channel', { channel: 'nothing' }, /channel/],
   ['speaker id', { speaker: { id: 'x'.repeat(257), name: 'n' } }, /speaker/],
   ['speaker name', { speaker: { id: 'x', name: 'n'.repeat(257) } }, /speaker/],
-  ['too many images', { images: Array(9).fill(png) }, /images: at most 8/],
-  ['image type', { images: [{ ...png, mimeType: 'image/svg+xml' }] }, /images\[0\]/],
-  ['image base64', { images: [{ ...png, data: 'AAA' }] }, /images\[0\]/],
-  ['empty image', { images: [{ ...png, data: '' }] }, /images\[0\]/],
-  ['image that is none', { images: [null] }, /images\[0\]/],
+  ['too many images', { images: Array(9).fill(png) }, /images are at most 8/],
   ['images that are no list', { images: 'AAAA' }, /images/],
   ['attachment name', { attachments: [{ name: '../x', data: new Uint8Array(1) }] }, /attachments\[0\]/],
   [
@@ -81,6 +77,36 @@ test.each<[string, object, RegExp]>([
   ['too many', { attachments: Array(21).fill({ name: 'x', data: new Uint8Array(1) }) }, /at most 20/],
 ])('PR-10 MD-01 MD-02 refused: %s', (_, more, message) => {
   expect(() => snapshotPiTurn(request(more))).toThrow(message)
+})
+
+test.each<[string, unknown]>([
+  ['type', { ...png, mimeType: 'image/svg+xml' }],
+  ['base64', { ...png, data: 'AAA' }],
+  ['size', { ...png, data: '' }],
+  ['kind', null],
+])('MD-02 an image of a wrong %s is refused, once its turn is admitted', async (_, image) => {
+  const { signal } = new AbortController()
+  const { images } = snapshotPiTurn(request({ images: [png, image] } as object))
+  expect(await piImagesProblem(images, signal)).toMatchObject({
+    code: 'input_invalid',
+    message: /^images\[1\]/,
+  })
+  expect(await piImagesProblem(snapshotPiTurn(request({ images: [png] })).images, signal)).toBeUndefined()
+  expect(await piImagesProblem(images, AbortSignal.abort())).toBeUndefined()
+})
+
+test('MD-02 others run while large images are looked at', async () => {
+  const data = 'A'.repeat(16 * 2 ** 20)
+  const { images } = snapshotPiTurn(request({ images: Array(4).fill({ ...png, data }) }))
+  let others = 0
+  const run = () => {
+    others += 1
+    timer = setImmediate(run)
+  }
+  let timer = setImmediate(run)
+  expect(await piImagesProblem(images, new AbortController().signal)).toBeUndefined()
+  clearImmediate(timer)
+  expect(others).toBeGreaterThan(0)
 })
 
 test('a piece of the answer says where it begins: a lost one leaves a hole, and 0 starts anew', () => {

@@ -1,5 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import { type ImageType, imagesProblem, isSafeFileName, limits, type PiImage } from '@sandbox/protocol'
+import {
+  type ImageType,
+  imagesPieces,
+  inPieces,
+  isSafeFileName,
+  limits,
+  type PiImage,
+} from '@sandbox/protocol'
 import { SandboxPluginError } from '../errors.ts'
 import type { ChannelKey } from '../host-contract.ts'
 import type { PiProgressUpdate } from './pi-progress.ts'
@@ -53,7 +60,8 @@ const ATTACHMENT_BYTES = 25 * 1024 * 1024
 const ATTACHMENTS_BYTES = 50 * 1024 * 1024
 
 /**
- * Copies what a turn is made of, and checks it. Everything of the request is read here, once.
+ * Copies what a turn is made of, and checks it, but for the bytes of its images: {@link piImagesProblem}. Everything of
+ * the request is read here, once.
  * @throws SandboxPluginError `input_invalid`
  */
 export function snapshotPiTurn(request: PiTurnRequest): PiTurnInput {
@@ -80,17 +88,28 @@ export function snapshotPiTurn(request: PiTurnRequest): PiTurnInput {
   })
 }
 
+/**
+ * What is wrong with the images of a turn. They may be large, so others run meanwhile. `undefined` = nothing, or the
+ * signal has fired.
+ */
+export async function piImagesProblem(
+  images: readonly PiImage[],
+  signal: AbortSignal,
+): Promise<SandboxPluginError | undefined> {
+  const problem = await inPieces(imagesPieces(images), signal).catch(() => undefined)
+  return problem === undefined ? undefined : new SandboxPluginError('input_invalid', problem)
+}
+
 function isTurnId(value: unknown): value is string {
   return isSafeFileName(value) && /^[\x21-\x7e]{1,64}$/.test(value)
 }
 
 function copyImages(images: NonNullable<PiTurnRequest['images']>): readonly PiImage[] {
-  const copies = Array.isArray(images)
-    ? images.map((image) => Object.freeze({ mimeType: image?.mimeType as ImageType, data: image?.data }))
-    : images
-  const problem = imagesProblem(copies)
-  if (problem !== undefined) throw new SandboxPluginError('input_invalid', problem)
-  return Object.freeze(copies) as readonly PiImage[]
+  refuse(!Array.isArray(images), 'images', 'must be an array')
+  refuse(images.length > limits.IMAGES, 'images', `are at most ${limits.IMAGES}`)
+  return Object.freeze(
+    images.map((image) => Object.freeze({ mimeType: image?.mimeType as ImageType, data: image?.data })),
+  )
 }
 
 function copyAttachments(given: readonly PiAttachment[]): readonly PiAttachment[] {

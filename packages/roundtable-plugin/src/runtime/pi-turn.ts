@@ -1,4 +1,10 @@
-import { isPiThinkingLevel, limits, type PiThinkingLevel, replyFilesProblem } from '@sandbox/protocol'
+import {
+  inPieces,
+  isPiThinkingLevel,
+  limits,
+  type PiThinkingLevel,
+  replyFilesPieces,
+} from '@sandbox/protocol'
 import { SandboxPluginError } from '../errors.ts'
 import type { CallWatch } from './failure-words.ts'
 import { lastLines, type PiChannel } from './pi-channel.ts'
@@ -141,7 +147,7 @@ export class PiTurnRun {
     this.#reported = true
     // An agent may ask again for a while. Its worker is not at fault: it hears that the turn is over, and takes the next.
     if (said === 'missing') return noCredential()
-    if (said.ok) return checkedAnswer(said)
+    if (said.ok) return await checkedAnswer(said, signal)
     const late = performance.now() >= ending.deadline - limits.SOFT_DEADLINE_MS
     return piFailureOfOutcome(said, this.#evidence, late)
   }
@@ -266,17 +272,20 @@ function noCredential(): TurnFailure {
   return { category: 'credential', trouble: 'missing', cause: 'no credential for this channel and speaker' }
 }
 
-/** The desk has checked the answer; it is checked here again, since it goes to people. */
-function checkedAnswer(said: {
-  readonly text: string
-  readonly files: readonly { readonly name: string; readonly data: string }[]
-  readonly leftOut?: number
-}): PiAnswer | TurnFailure {
+/** The desk has checked the answer; it is checked here again, since it goes to people. Others run meanwhile. */
+async function checkedAnswer(
+  said: {
+    readonly text: string
+    readonly files: readonly { readonly name: string; readonly data: string }[]
+    readonly leftOut?: number
+  },
+  signal: AbortSignal,
+): Promise<PiAnswer | TurnFailure> {
   const { text, files, leftOut = 0 } = said
   if (text.trim() === '' || text.length > limits.REPLY_TEXT_CHARS) {
     return { category: 'worker', cause: 'the worker gave an empty answer, or one that is too long' }
   }
-  const problem = replyFilesProblem(files)
+  const problem = await inPieces(replyFilesPieces(files), signal)
   if (problem !== undefined) return { category: 'worker', cause: `the worker's files: ${problem}` }
   const decoded = files.map(({ name, data }) => ({
     name,
