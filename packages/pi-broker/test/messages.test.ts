@@ -118,6 +118,12 @@ describe('PB-09, W-37 and decision 13: headers', () => {
     expect(passed.json.context_management).toEqual(body.context_management)
     expect(passed.headers['anthropic-beta']).toBe(flag)
     expect((await forwarded(rig, nonce, body)).json.context_management).toBeUndefined()
+    // Of a list without end the first are looked at.
+    const many = [...Array.from({ length: 64 }, (_, n) => `none-${n}`), flag].join(',')
+    expect((await forwarded(rig, nonce, ASK, { 'anthropic-beta': many })).headers).not.toHaveProperty(
+      'anthropic-beta',
+    )
+    expect(rig.events.at(-1)?.droppedFields).toHaveLength(65)
   })
 })
 
