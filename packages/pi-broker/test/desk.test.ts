@@ -280,6 +280,17 @@ test('W-31 a turn with large images is handed out whole, in pieces; the desk is 
   expect((await outcome).ok).toBe(true)
 })
 
+test('W-52 a turn that is larger than a worker reads is refused, and leaves the desk free', async () => {
+  await using rig = await openRig()
+  const parameters = { description: 'x'.repeat(limits.PI_TURN_BYTES) }
+  const mcp = [{ name: 'wiki', tools: [{ name: 'find', description: '', parameters }] }]
+  await expect(rig.broker.desk.deliver(deskTurn({ mcp }), later())).rejects.toMatchObject({
+    code: 'turn_invalid',
+    message: `The turn is over ${limits.PI_TURN_BYTES} bytes as JSON.`,
+  })
+  expect(rig.broker.desk.state).toBe('starting')
+})
+
 test('progress comes in order, late and doubled pieces are dropped, and a faulty listener ends no turn', async () => {
   await using rig = await openRig()
   using guest = rig.guest()
