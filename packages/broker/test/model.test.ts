@@ -324,7 +324,7 @@ describe('what the upstream answers [call:generic-errors]', () => {
     ['1e3', 503, undefined],
     ['7', 400, undefined],
   ])('W-45 retry-after: %s of a %i', async (after, status, seconds) => {
-    const { answer } = await once({}, (rig) => {
+    const { answer, event } = await once({}, (rig) => {
       rig.upstream.script = (_, response) => {
         response.writeHead(status, { 'retry-after': after }).end('{}')
       }
@@ -332,6 +332,9 @@ describe('what the upstream answers [call:generic-errors]', () => {
     const told = answer.headers['retry-after']
     if (seconds === undefined) expect(told).toBeUndefined()
     else expect(told).toMatch(seconds)
+    // The host is told of any refusal; the guest only of one that may be tried again.
+    const known = !Number.isNaN(Number(event.retryAfterMs))
+    expect(known).toBe(seconds !== undefined || status === 400)
   })
 
   test('SB-27 over 1 MiB, announced or not, and what is no JSON object, is 502', async () => {

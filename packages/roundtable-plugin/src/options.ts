@@ -4,6 +4,7 @@ import type { Driver, WarmLimits, WorkerLimits } from '@sandbox/docker-worker'
 import type { AdmissionOptions } from './claim/admission-limits.ts'
 import type { ExplainPayer } from './commands/status-words.ts'
 import type { ChannelKey, HostLogger } from './host-contract.ts'
+import type { FailureWording } from './runtime/failure-words.ts'
 import type { TurnEvent } from './runtime/turn-state.ts'
 
 /** What a driver is told about the installation that it works for. */
@@ -74,6 +75,8 @@ export interface SandboxRuntimeOptions {
   readonly onReceipt?: NonNullable<BrokerOptions['onReceipt']>
   /** Whom a speaker without a key is told to ask; default `the owner of this bot`. */
   readonly keyContact?: string
+  /** Your own words for turns that fail; see {@link FailureWording}. */
+  readonly words?: FailureWording
   /** Every call of a worker: names, sizes, reasons, never values. A throw is ignored. */
   readonly onCall?: (event: CallEvent) => void
   /** Every state that a turn enters. A throw is ignored. */

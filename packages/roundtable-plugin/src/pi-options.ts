@@ -2,6 +2,7 @@ import type { Driver, WorkerLimits } from '@sandbox/docker-worker'
 import type { PiSandboxBrokerOptions } from '@sandbox/pi-broker'
 import type { HostLogger } from './host-contract.ts'
 import type { DriverInstall } from './options.ts'
+import type { FailureWording } from './runtime/failure-words.ts'
 import type { PiPolicyOptions } from './runtime/pi-policy.ts'
 import type { EffortJudge, ForgetMemory, MemoryBlock } from './runtime/pi-ports.ts'
 import type { TurnEvent } from './runtime/turn-state.ts'
@@ -38,6 +39,8 @@ export interface PiSandboxRuntimeOptions
   readonly workspaceBytes?: number
   /** Whom a speaker without a token is told to ask; default `the owner of this bot`. */
   readonly keyContact?: string
+  /** Your own words for turns that fail; see {@link FailureWording}. */
+  readonly words?: FailureWording
   /** Decides how hard the model may think, beside the start of the worker. Default: `low`. */
   readonly judge?: EffortJudge
   /** What is remembered about a speaker. It stands in the system prompt of this turn alone. */

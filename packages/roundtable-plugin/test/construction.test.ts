@@ -1,6 +1,7 @@
 import { chmodSync, mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { HostTool } from '@sandbox/broker'
+import { createProcessDriver } from '@sandbox/docker-worker'
 import { expect, test } from 'vitest'
 import { SandboxRuntime } from '../src/defaults.ts'
 import type { SandboxRuntimeOptions } from '../src/options.ts'
@@ -125,4 +126,22 @@ test('one host per run root: a second runtime is refused until the first is disp
   await first.dispose()
   await new SandboxRuntime(options(roots)).dispose()
   expect(readdirSync(roots.runRoot).filter((name) => name.endsWith('.lock'))).toEqual([])
+})
+
+test('RL-02 the docker driver is refused where there is no Linux; a driver of the operator’s own is not', async () => {
+  const real = process.platform
+  Object.defineProperty(process, 'platform', { value: 'darwin' })
+  try {
+    using refused = ownRoots()
+    expect(() => new SandboxRuntime(options(refused, { driver: 'docker', image: 'x' }))).toThrow(
+      /needs Linux/,
+    )
+    using roots = ownRoots()
+    const own = new SandboxRuntime(
+      options(roots, { driver: ({ runRoot, user }) => createProcessDriver({ runRoot, user }) }),
+    )
+    await own.dispose()
+  } finally {
+    Object.defineProperty(process, 'platform', { value: real })
+  }
 })

@@ -1,10 +1,12 @@
 import { join } from 'node:path'
+import { scriptedUpstream } from '@sandbox/testing'
 import { expect, test } from 'vitest'
 import { createHost, type HostOptions } from '../src/host/index.ts'
 import type { ChannelKey, ChatSurface, OutboundReply } from '../src/host-contract.ts'
 import { PI_SANDBOX, type PiSandboxOptions, piSandbox } from '../src/pi-plugin.ts'
 import { ownDir, ownRoots, userOptions } from './account.ts'
 import { message, recordingLogger } from './messages.ts'
+import { messagesService } from './messages-service.ts'
 import { type GuestScript, wireDriver } from './pi-guest.ts'
 import { until } from './pi-kit.ts'
 
@@ -214,4 +216,44 @@ test('PL-12 the worker of a channel that is turned off goes, and a new one comes
   await owner('on')
   await it.host.conversations.handle(message({ channel: 'discord:7' }))
   expect([it.driver.alive().length, it.driver.guests.length]).toEqual([1, 2])
+})
+
+test('[scope:no-fallback] CS-11 without a function for tokens the host’s login pays, read at each call; with one it is never read', async () => {
+  await using model = await messagesService(({ asked }) => ({ text: asked }))
+  const script: GuestScript = async ({ nonce, text, model: name }, guest) => {
+    const body = { model: name, max_tokens: 2_000, messages: [{ role: 'user', content: text }] }
+    const { status } = await guest.spend(nonce, '/v1/messages', body)
+    return { ok: true, text: `${status}`, files: [] }
+  }
+  const paid = () => model.calls.map(({ authorization }) => authorization)
+  const upstream = { upstream: model.url, allowHttp: true }
+  const apiKeys = { anthropic: 'sk-ant-oat01-of-the-host-1' }
+  await using it = await bot({ script, plugin: upstream, host: { apiKeys } })
+  await it.host.conversations.handle(message())
+  apiKeys.anthropic = 'sk-ant-oat01-of-the-host-2'
+  await it.host.conversations.handle(message())
+  expect(paid()).toEqual(['Bearer sk-ant-oat01-of-the-host-1', 'Bearer sk-ant-oat01-of-the-host-2'])
+  const oauthToken = ({ speaker }: { speaker: { id: string } }) =>
+    speaker.id === 'u-ann' ? 'sk-ant-oat01-of-ann-12345' : undefined
+  await using own = await bot({ script, plugin: { ...upstream, oauthToken }, host: { apiKeys } })
+  await own.host.conversations.handle(message())
+  await own.host.conversations.handle(message({ authorId: 'u-bob' }))
+  expect(paid().slice(2)).toEqual(['Bearer sk-ant-oat01-of-ann-12345'])
+  expect(own.sent[1]?.[1].chunks[0]).toMatch(/^No key is set for you/)
+})
+
+test('W-79 a Messages service that has too much to do is told as that, with its wait', async () => {
+  await using model = await scriptedUpstream(
+    (_request, response) => void response.writeHead(529, { 'retry-after': '12' }).end('{"type":"error"}'),
+  )
+  await using it = await bot({
+    plugin: { upstream: model.url, allowHttp: true },
+    script: async ({ nonce, text, model: name }, guest) => {
+      const body = { model: name, max_tokens: 2_000, messages: [{ role: 'user', content: text }] }
+      const { status } = await guest.spend(nonce, '/v1/messages', body)
+      return { ok: false, code: 'model_failed', error: `${status}` }
+    },
+  })
+  await it.host.conversations.handle(message())
+  expect(it.sent[0]?.[1].chunks[0]).toMatch(/has too much to do right now\. Please try again in 12 s\./)
 })

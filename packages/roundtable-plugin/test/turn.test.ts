@@ -4,6 +4,7 @@ import type { HostTool } from '@sandbox/broker'
 import type { Driver, Worker } from '@sandbox/docker-worker'
 import { chatText, chatToolCalls, type UpstreamScript } from '@sandbox/testing'
 import { expect, test, vi } from 'vitest'
+import { SandboxRuntime } from '../src/defaults.ts'
 import { SandboxPluginError } from '../src/errors.ts'
 import { ann, bob, kit, workspaces } from './runtime-kit.ts'
 
@@ -159,13 +160,40 @@ test('an audit trail: one receipt per credential', async () => {
 test.each([
   [401, 'credential', /refused the key that is set for you/],
   [500, 'broker', /model service could not be reached/],
+  [429, 'broker', /has too much to do right now. Please try again in 30 s/],
 ] as const)('W-79 the model service answers %i: %s', async (status, category, text) => {
   await using own = await kit({
-    script: (_request, response) => void response.writeHead(status).end('{"error":"secret words"}'),
+    script: (_request, response) =>
+      void response.writeHead(status, { 'retry-after': '30' }).end('{"error":"secret words"}'),
   })
   const reply = await own.runtime.runTurn('fake:1', ann, 'hello')
   expect(reply).toMatchObject({ ok: false, category, text: expect.stringMatching(text) })
   expect(JSON.stringify(own.lines)).not.toContain('secret words')
+})
+
+test('T40 a failure is told in the words of the operator, where there are some', async () => {
+  const failures: unknown[] = []
+  await using own = await kit({
+    runtime: {
+      apiKey: () => undefined,
+      words: (failure) => {
+        failures.push(failure)
+        return `${failure.speaker.name}, bring a key.`
+      },
+    },
+  })
+  expect(await own.runtime.runTurn('fake:1', ann, 'hello')).toMatchObject({ text: 'Ann, bring a key.' })
+  expect(failures).toEqual([{ category: 'credential', trouble: 'missing', channel: 'fake:1', speaker: ann }])
+})
+
+test('RL-13 a start over that no turn has used is forgotten with the host; the history is not', async () => {
+  await using own = await kit()
+  await own.runtime.runTurn('fake:1', ann, 'first')
+  own.runtime.startFresh('fake:1')
+  await own.runtime.dispose()
+  await using again = new SandboxRuntime(own.options)
+  await again.runTurn('fake:1', ann, 'second')
+  expect(own.upstream.seen.at(-1)?.body).toContain('first')
 })
 
 test('RL-14 stop ends the running turn of its channel only, with its call to the model', async () => {

@@ -1,6 +1,6 @@
 import type { CallEvent } from '@sandbox/broker'
 import { expect, test } from 'vitest'
-import { CallWatch, failureWords } from './failure-words.ts'
+import { CallWatch, failureWords, tellFailure } from './failure-words.ts'
 
 const call = (reason: CallEvent['reason'], more: Partial<CallEvent> = {}): CallEvent => ({
   callId: 'c',
@@ -15,12 +15,14 @@ const call = (reason: CallEvent['reason'], more: Partial<CallEvent> = {}): CallE
 })
 
 test('T40 a speaker without a key is told so, and whom to ask', () => {
-  expect(failureWords('credential', 'Olga', 'missing')).toBe(
+  expect(failureWords({ category: 'credential', trouble: 'missing' }, 'Olga')).toBe(
     'No key is set for you in this channel, so I cannot answer. Please ask Olga for one.',
   )
-  expect(failureWords('credential', 'Olga', 'rejected')).toContain('refused the key that is set for you')
-  expect(failureWords('credential', 'Olga', 'unusable')).toContain('could not be used')
-  expect(failureWords('credential', 'Olga', 'spent')).toBe(
+  expect(failureWords({ category: 'credential', trouble: 'rejected' }, 'Olga')).toContain(
+    'refused the key that is set for you',
+  )
+  expect(failureWords({ category: 'credential', trouble: 'unusable' }, 'Olga')).toContain('could not be used')
+  expect(failureWords({ category: 'credential', trouble: 'spent' }, 'Olga')).toBe(
     'There is no credit left for you in this channel. Please try again later, or ask Olga for more.',
   )
 })
@@ -35,7 +37,9 @@ test('PL-10 every category has words of its own', () => {
     'broker',
     'worker',
   ] as const
-  expect(new Set(categories.map((each) => failureWords(each, 'Olga'))).size).toBe(categories.length)
+  expect(new Set(categories.map((each) => failureWords({ category: each }, 'Olga'))).size).toBe(
+    categories.length,
+  )
 })
 
 test.each([
@@ -45,6 +49,11 @@ test.each([
   [call('credit_spent', { status: 402 }), { credential: 'spent' }],
   [call('upstream_status', { upstreamStatus: 401 }), { credential: 'rejected' }],
   [call('upstream_status', { upstreamStatus: 500 }), { upstream: 'upstream_status' }],
+  [call('upstream_status', { upstreamStatus: 529 }), { upstream: 'upstream_status', busy: {} }],
+  [
+    call('upstream_status', { upstreamStatus: 429, retryAfterMs: 30_000 }),
+    { upstream: 'upstream_status', busy: { waitMs: 30_000 } },
+  ],
   [call('upstream_network'), { upstream: 'upstream_network' }],
   [call('reflection'), { upstream: 'reflection' }],
   [call('input_refused'), {}],
@@ -62,4 +71,38 @@ test('W-10 a call that succeeds ends the trouble; a refused one does not', () =>
   expect(watch.trouble).toEqual({ credential: 'missing' })
   watch.saw(call('ok'))
   expect(watch.trouble).toEqual({})
+})
+
+test('W-79 a model service that has too much to do is told as that, with how long it asked to wait', () => {
+  const words = (more: object) => failureWords({ category: 'broker', ...more }, 'Olga')
+  expect(words({ busy: true, waitMs: 29_001 })).toBe(
+    'The model service has too much to do right now. Please try again in 30 s.',
+  )
+  expect(words({ busy: true, waitMs: 0 })).toMatch(/in 1 s\.$/)
+  expect(words({ busy: true })).toMatch(/try again in a moment\.$/)
+  expect(words({})).toMatch(/could not be reached/)
+})
+
+test('T40 an operator may word failures, and where there are no usable words ours stand', () => {
+  const turn = { channel: 'a:1', speaker: { id: 'ann', name: 'Ann' } } as const
+  const asked: unknown[] = []
+  const told = (words: (...given: unknown[]) => unknown) =>
+    tellFailure(
+      { keyContact: 'Olga', words: words as never },
+      { category: 'credential', trouble: 'missing' },
+      turn,
+    )
+  expect(
+    told((failure) => {
+      asked.push(failure)
+      return 'Buy a key at the desk.'
+    }),
+  ).toBe('Buy a key at the desk.')
+  expect(asked).toEqual([{ category: 'credential', trouble: 'missing', ...turn }])
+  const broken = () => {
+    throw new TypeError('no')
+  }
+  for (const words of [broken, () => undefined, () => ' ', () => 7, () => 'x'.repeat(2_001)]) {
+    expect(told(words)).toMatch(/^No key is set for you/)
+  }
 })

@@ -1,4 +1,5 @@
 import type { CallEvent, CallReason } from '@sandbox/broker'
+import type { ChannelKey } from '../host-contract.ts'
 import type { FailureCategory } from './turn-state.ts'
 
 /**
@@ -14,19 +15,81 @@ const WORDS: Readonly<Record<Exclude<FailureCategory, 'credential' | 'workspace'
   host: 'Something of mine is out of order, so I did not start. Please tell the owner of this bot.',
 }
 
+/** Statuses of a service that has too much to do: those of RFC 9110 and RFC 6585, and 529 of Anthropic. */
+const BUSY = new Set([429, 503, 529])
+
 /** What is known about the credential of a turn that failed. */
 export type CredentialTrouble = 'missing' | 'unusable' | 'rejected' | 'spent' | 'revoked'
 
-/** The text of a failed turn. `contact` is whom to ask for a key or for room. */
-export function failureWords(
-  category: FailureCategory,
-  contact: string,
-  trouble?: CredentialTrouble,
+/** Why a turn failed, as far as its words depend on it. */
+export interface FailureFacts {
+  readonly category: FailureCategory
+  /** With `credential`. */
+  readonly trouble?: CredentialTrouble
+  /** With `broker`: the model service has too much to do. */
+  readonly busy?: boolean
+  /** With `busy`: how long it asked to wait, in milliseconds. */
+  readonly waitMs?: number
+}
+
+/**
+ * An operator's own words for a failure; `undefined` leaves it to ours. Gets nothing that a guest, a service or an error
+ * message said. Words that are blank or longer than 2,000 characters, and a throw, leave it to ours too.
+ */
+export type FailureWording = (
+  failure: FailureFacts & {
+    readonly channel: ChannelKey
+    readonly speaker: { readonly id: string; readonly name: string }
+  },
+) => string | undefined
+
+/** What decides about the words of a failure. */
+export interface WordingPolicy {
+  /** Whom to ask for a key or for room. */
+  readonly keyContact: string
+  readonly words?: FailureWording
+}
+
+/** The text of a failed turn: the operator's, or ours. */
+export function tellFailure(
+  { keyContact, words }: WordingPolicy,
+  { category, trouble, busy, waitMs }: FailureFacts,
+  { channel, speaker }: Pick<Parameters<FailureWording>[0], 'channel' | 'speaker'>,
 ): string {
+  const facts: FailureFacts = {
+    category,
+    ...(trouble === undefined ? {} : { trouble }),
+    ...(busy === undefined ? {} : { busy }),
+    ...(waitMs === undefined ? {} : { waitMs }),
+  }
+  return ownWords(words, { ...facts, channel, speaker: { ...speaker } }) ?? failureWords(facts, keyContact)
+}
+
+function ownWords(
+  words: FailureWording | undefined,
+  failure: Parameters<FailureWording>[0],
+): string | undefined {
+  try {
+    const text: unknown = words?.(failure)
+    return typeof text === 'string' && text.trim() !== '' && text.length <= 2_000 ? text : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Our words for a failed turn. `contact` is whom to ask for a key or for room. */
+export function failureWords({ category, trouble, busy, waitMs }: FailureFacts, contact: string): string {
+  if (category === 'broker' && busy === true) {
+    const when = waitMs === undefined ? 'in a moment' : `in ${Math.max(1, Math.ceil(waitMs / 1_000))} s`
+    return `The model service has too much to do right now. Please try again ${when}.`
+  }
   if (category === 'workspace') {
     return `The files of this channel take more room than they may, so I did not start. Please ask ${contact} to make room.`
   }
-  if (category !== 'credential') return WORDS[category]
+  return category === 'credential' ? credentialWords(contact, trouble) : WORDS[category]
+}
+
+function credentialWords(contact: string, trouble: CredentialTrouble | undefined): string {
   if (trouble === 'rejected') {
     return `The model service refused the key that is set for you in this channel. Please ask ${contact} to renew it.`
   }
@@ -47,6 +110,8 @@ export interface CallTrouble {
   readonly credential?: CredentialTrouble
   /** The model service failed, by this reason. */
   readonly upstream?: CallReason
+  /** It has too much to do (429, 503, 529), and perhaps said for how long. */
+  readonly busy?: { readonly waitMs?: number }
 }
 
 /** Follows the model calls of one turn. A trouble lasts until a call succeeds. */
@@ -73,5 +138,10 @@ function troubleOf(event: CallEvent): CallTrouble | undefined {
   if (reason === 'credential_error' || reason === 'credential_invalid') return { credential: 'unusable' }
   if (upstreamStatus === 401 || upstreamStatus === 403) return { credential: 'rejected' }
   const upstream = reason.startsWith('upstream_') || reason === 'reflection' || reason === 'timeout'
-  return upstream ? { upstream: reason } : undefined
+  if (!upstream) return undefined
+  const { retryAfterMs } = event
+  const busy = BUSY.has(upstreamStatus ?? 0) && {
+    busy: retryAfterMs === undefined ? {} : { waitMs: retryAfterMs },
+  }
+  return { upstream: reason, ...busy }
 }

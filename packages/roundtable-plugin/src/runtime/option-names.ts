@@ -31,6 +31,7 @@ const RUNTIME = names<keyof SandboxRuntimeOptions>({
   credit: 1,
   onReceipt: 1,
   keyContact: 1,
+  words: 1,
   onCall: 1,
   onTurn: 1,
   logger: 1,

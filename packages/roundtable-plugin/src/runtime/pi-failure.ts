@@ -63,9 +63,9 @@ export interface PiTurnFailed {
   readonly error: AgentRunError
 }
 
-/** The reply for a turn that failed. `cause` must be scrubbed. */
-export function failedTurn(failure: TurnFailure, cause: string, keyContact: string): PiTurnFailed {
-  return failed(failure.category, failureWords(failure.category, keyContact, failure.trouble), cause)
+/** The reply for a turn that failed. `cause` must be scrubbed; `text` is for the chat. */
+export function failedTurn(failure: TurnFailure, cause: string, text: string): PiTurnFailed {
+  return failed(failure.category, text, cause)
 }
 
 /**
@@ -75,13 +75,13 @@ export function failedTurn(failure: TurnFailure, cause: string, keyContact: stri
 export function refusedTurn(problem: unknown, cause: string): PiTurnFailed {
   const code = codeOf(problem)
   if (code === 'busy') return failed('busy', 'Channel is busy. Please wait until I have answered.', cause)
-  if (code === 'closed') return failed('stopped', failureWords('stopped', ''), cause)
+  if (code === 'closed') return failed('stopped', failureWords({ category: 'stopped' }, ''), cause)
   if (code === 'input_invalid') {
     return failed('input', `I cannot take this message: ${(problem as Error).message}.`, cause)
   }
   if (code === 'channel_alias') return failed('input', ALIAS, cause)
   if (code === 'profile_unknown') return failed('input', NO_PROFILE, cause)
-  return failed('container', failureWords('container', ''), cause)
+  return failed('container', failureWords({ category: 'container' }, ''), cause)
 }
 
 const ALIAS =

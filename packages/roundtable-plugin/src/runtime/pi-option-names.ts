@@ -36,6 +36,7 @@ const OWN = names<Exclude<keyof PiSandboxRuntimeOptions, keyof PiSandboxBrokerOp
   startTimeoutMs: 1,
   workspaceBytes: 1,
   keyContact: 1,
+  words: 1,
   judge: 1,
   memory: 1,
   forgetMemory: 1,

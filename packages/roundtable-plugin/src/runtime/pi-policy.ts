@@ -1,5 +1,6 @@
 import { limits } from '@sandbox/protocol'
 import { SandboxPluginError } from '../errors.ts'
+import type { FailureWording, WordingPolicy } from './failure-words.ts'
 import { resolveTurnPolicy } from './runtime-options.ts'
 
 /** What an operator lets the workers of a kind of channel do. */
@@ -34,17 +35,16 @@ export interface PiPolicyOptions {
   readonly startTimeoutMs?: number
   readonly workspaceBytes?: number
   readonly keyContact?: string
+  readonly words?: FailureWording
 }
 
 /** The same with every default filled in. */
-export interface PiPolicy {
+export interface PiPolicy extends WordingPolicy {
   readonly timeZone: string
   readonly turnTimeoutMs: number
   readonly startTimeoutMs: number
   /** Disk that a channel's workspace may take. */
   readonly workspaceBytes: number
-  /** Whom a speaker without a key is told to ask. */
-  readonly keyContact: string
   /** @throws SandboxPluginError `profile_unknown` */
   profile(name: string): ResolvedPiProfile
   readonly profiles: readonly ResolvedPiProfile[]
@@ -69,12 +69,13 @@ const PROFILE_NAME = /^[a-zA-Z0-9_-]{1,100}$/
  */
 export function resolvePiPolicy(options: PiPolicyOptions, offer: PiOffer): PiPolicy {
   const { model, profiles, prompt, startTimeoutMs = START_MS, turnTimeoutMs = TURN_MS } = options
-  const { timeZone, keyContact, workspaceBytes } = resolveTurnPolicy({
+  const { timeZone, keyContact, workspaceBytes, words } = resolveTurnPolicy({
     model,
     turnTimeoutMs,
     workspaceBytes: options.workspaceBytes ?? WORKSPACE_BYTES,
     ...(options.timeZone === undefined ? {} : { timeZone: options.timeZone }),
     ...(options.keyContact === undefined ? {} : { keyContact: options.keyContact }),
+    ...(options.words === undefined ? {} : { words: options.words }),
   })
   checkMs('startTimeoutMs', startTimeoutMs)
   refuse(!isRecord(profiles), 'profiles', 'must be an object with a profile under each name')
@@ -89,6 +90,7 @@ export function resolvePiPolicy(options: PiPolicyOptions, offer: PiOffer): PiPol
     startTimeoutMs,
     workspaceBytes,
     keyContact,
+    ...(words && { words }),
     profiles: [...all.values()],
     profile(name) {
       const profile = all.get(name)

@@ -2,6 +2,7 @@ import type { PiThinkingLevel } from '@sandbox/protocol'
 import { SandboxPluginError } from '../errors.ts'
 import type { ChannelKey } from '../host-contract.ts'
 import { type RuntimeClock, realClock } from './clock.ts'
+import { tellFailure } from './failure-words.ts'
 import { PiChannel } from './pi-channel.ts'
 import { eraseChannel, forgetSpeaker } from './pi-erasure.ts'
 import { cleanupFailed, failedTurn, type PiTurnFailed, refusedTurn } from './pi-failure.ts'
@@ -261,7 +262,7 @@ export class PiRuntime implements AsyncDisposable {
     const cause = `${this.#ports.scrub(result.cause)}${late ? '; its worker is still being removed' : ''}`
     progress.enter('settled', { ok: false, category: result.category, cause })
     this.#report(input, result, { ...flags, cause })
-    return failedTurn(result, cause, this.#policy.keyContact)
+    return failedTurn(result, cause, tellFailure(this.#policy, result, input))
   }
 
   #refuse(problem: unknown): PiTurnFailed {

@@ -1,5 +1,6 @@
 import { limits, PROTOCOL_VERSION, type SealedTurn, type ToolSpec } from '@sandbox/protocol'
 import { SandboxPluginError } from '../errors.ts'
+import type { FailureWording, WordingPolicy } from './failure-words.ts'
 
 /** What the operator decides about every turn. */
 export interface TurnPolicyOptions {
@@ -9,10 +10,11 @@ export interface TurnPolicyOptions {
   readonly turnTimeoutMs?: number
   readonly workspaceBytes?: number
   readonly keyContact?: string
+  readonly words?: FailureWording
 }
 
 /** The same with every default filled in. */
-export interface TurnPolicy {
+export interface TurnPolicy extends WordingPolicy {
   readonly model: string
   /** Absent means the worker's own. */
   readonly prompt?: string
@@ -20,8 +22,6 @@ export interface TurnPolicy {
   readonly turnTimeoutMs: number
   /** Disk that a channel's workspace may take. */
   readonly workspaceBytes: number
-  /** Whom a speaker without a key is told to ask. */
-  readonly keyContact: string
 }
 
 const SHORTEST_TURN_MS = 1_000
@@ -36,7 +36,7 @@ const WORKSPACE_BYTES = 256 * MIB
  */
 export function resolveTurnPolicy(options: TurnPolicyOptions): TurnPolicy {
   const { model, prompt, timeZone = 'UTC', turnTimeoutMs = TURN_MS } = options
-  const { keyContact = 'the owner of this bot', workspaceBytes = WORKSPACE_BYTES } = options
+  const { keyContact = 'the owner of this bot', workspaceBytes = WORKSPACE_BYTES, words } = options
   refuse(typeof model !== 'string' || model.trim() === '', 'model', 'must name a model')
   refuse(model.length > 256, 'model', 'has at most 256 characters')
   refuse(!isTimeZone(timeZone), 'timeZone', `"${timeZone}" is not an IANA time zone such as "Europe/Paris"`)
@@ -49,7 +49,8 @@ export function resolveTurnPolicy(options: TurnPolicyOptions): TurnPolicy {
   const holds = Number.isSafeInteger(workspaceBytes) && workspaceBytes >= MIB && workspaceBytes <= 2 ** 50
   refuse(!holds, 'workspaceBytes', `must be a whole number from ${MIB} to ${2 ** 50}`)
   refuse(keyContact.trim() === '' || keyContact.length > 200, 'keyContact', 'must have 1 to 200 characters')
-  const policy = { model, timeZone, turnTimeoutMs, workspaceBytes, keyContact }
+  refuse(words !== undefined && typeof words !== 'function', 'words', 'must be a function')
+  const policy = { model, timeZone, turnTimeoutMs, workspaceBytes, keyContact, ...(words && { words }) }
   if (prompt === undefined) return policy
   refuse(typeof prompt !== 'string', 'prompt', 'must be a string')
   const bytes = jsonBytes(prompt)

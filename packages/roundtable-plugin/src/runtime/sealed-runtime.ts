@@ -2,7 +2,7 @@ import type { WarmPool, WarmPoolOptions, WarmProblem } from '@sandbox/docker-wor
 import { SandboxPluginError } from '../errors.ts'
 import type { ChannelKey, HostLogger } from '../host-contract.ts'
 import { ChannelSlots } from './channel-slots.ts'
-import { failureWords } from './failure-words.ts'
+import { tellFailure } from './failure-words.ts'
 import { FreshStarts } from './fresh-start.ts'
 import { LeftoverWorkers } from './leftover-workers.ts'
 import { Revocations, type RunningTurn, type SpendingScope } from './revocations.ts'
@@ -258,7 +258,7 @@ export class SealedRuntime implements AsyncDisposable {
     const cause = `${this.#ports.scrub(result.cause)}${late ? '; its worker is still being removed' : ''}`
     progress.enter('settled', { ok: false, category: result.category, cause })
     this.#log.failed(turn, result, cause, run.output)
-    const text = failureWords(result.category, this.#policy.keyContact, result.trouble)
+    const text = tellFailure(this.#policy, result, turn)
     return { ok: false, text, category: result.category }
   }
 

@@ -14,6 +14,9 @@ export interface TurnFailure {
   /** For the operator. Made of the host's own words; not scrubbed yet. */
   readonly cause: string
   readonly trouble?: CredentialTrouble
+  /** The model service has too much to do, and perhaps said for how long. */
+  readonly busy?: boolean
+  readonly waitMs?: number
   /** Things a guest had a part in: for a warning, never for an error line. */
   readonly detail?: string
 }
@@ -63,14 +66,15 @@ export function failureOfOutcome(
 
 /** What the model calls of a turn say about its failure; `undefined` when they have no part in it. */
 export function failureOfCalls(
-  { credential, upstream }: CallTrouble,
+  { credential, upstream, busy }: CallTrouble,
   cause: string,
 ): TurnFailure | undefined {
   if (credential !== undefined) {
     return { category: 'credential', trouble: credential, cause: `credential ${credential}; ${cause}` }
   }
-  if (upstream !== undefined) return { category: 'broker', cause: `${upstream}; ${cause}` }
-  return undefined
+  if (upstream === undefined) return undefined
+  const failure = { category: 'broker', cause: `${upstream}; ${cause}` } as const
+  return busy === undefined ? failure : { ...failure, busy: true, ...busy }
 }
 
 /** A worker ended before its turn did. */

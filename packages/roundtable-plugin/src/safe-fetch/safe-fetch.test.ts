@@ -124,7 +124,7 @@ describe('what may be asked', () => {
     expect(await codeOf(safeFetch(`http://a.test:${port}/`, { ports: [port] }))).toBe('unreachable')
   })
 
-  test('W-88 the machine’s own address and the operator’s ranges are refused', async () => {
+  test('SF-13 W-88 the machine’s own address and the operator’s ranges are refused', async () => {
     const names = { 'own.test': ['93.184.216.34'], 'edge.test': ['151.101.1.1'] }
     const { assertPublicUrl } = network(names, { ownAddresses: () => ['93.184.216.34'] })
     expect(await codeOf(assertPublicUrl('https://own.test/'))).toBe('unsafe_url')

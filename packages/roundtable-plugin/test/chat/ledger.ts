@@ -51,7 +51,8 @@ const WORDS = {
   stopped: /^Stopped\.$/,
   revoked: /^Spending was stopped for you in this channel/,
   missing: /^No key is set for you in this channel/,
-  trouble: /^(The model service could not be reached|I could not finish this)/,
+  trouble:
+    /^(The model service could not be reached|The model service has too much to do|I could not finish this)/,
 }
 
 /** What is wrong with a message's replies; `undefined` when nothing is. To be asked once it is over. */

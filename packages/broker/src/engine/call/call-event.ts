@@ -101,6 +101,8 @@ export interface CallEvent {
   /** Of the receipt of the last credential that was asked for; see {@link ReceiptSink}. */
   readonly receiptId?: string
   readonly usage?: CallUsage
+  /** How long the upstream asked to wait before the next call, when it refused this one: 0 to a day. */
+  readonly retryAfterMs?: number
   /** Of `credit_spent`: when there will be credit again, in milliseconds since 1970. */
   readonly resetsAtMs?: number
 }

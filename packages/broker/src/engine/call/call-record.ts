@@ -32,6 +32,8 @@ export class CallRecord {
   credit: CallCredit | undefined
   reserved: Promise<CreditAnswer> | undefined
   resetsAtMs: number | undefined
+  /** What the upstream asked for when it refused the call. */
+  retryAfterMs: number | undefined
   /** Most tokens that the answer may have. */
   outputTokens: number | undefined
   model: string | undefined
@@ -67,6 +69,7 @@ export class CallRecord {
       ...(fingerprint === undefined ? {} : { fingerprint }),
       ...(this.receiptId === undefined ? {} : { receiptId: this.receiptId }),
       ...(usage === undefined ? {} : { usage }),
+      ...(this.retryAfterMs === undefined ? {} : { retryAfterMs: this.retryAfterMs }),
       ...(this.resetsAtMs === undefined ? {} : { resetsAtMs: this.resetsAtMs }),
     }
   }

@@ -39,8 +39,8 @@ export function statusRefusal(status: number, headers: UpstreamAnswer['headers']
 /** RFC 9110 section 5.6.7, as everybody writes it now. */
 const DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/
 
-/** RFC 9110 section 10.2.3: seconds, or a date. */
-function retryAfterMs(value: string | string[] | undefined): number | undefined {
+/** How long an upstream asks to wait, by its `retry-after`: seconds, or a date (RFC 9110 section 10.2.3). At most a day. */
+export function retryAfterMs(value: string | string[] | undefined): number | undefined {
   if (typeof value !== 'string') return undefined
   const ms = /^\d{1,9}$/.test(value)
     ? Number(value) * 1000

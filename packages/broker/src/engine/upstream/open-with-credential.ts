@@ -1,6 +1,7 @@
 import type { CredentialGetter } from '@sandbox/credential-scope'
 import { spendCredential } from '../call/credential.ts'
 import type { AdmittedCall } from '../call/route.ts'
+import { retryAfterMs } from './forward.ts'
 import { openUpstream, type UpstreamAnswer, type UpstreamCall } from './open-upstream.ts'
 
 /** A request whose credential is yet to be asked for. */
@@ -27,6 +28,7 @@ export async function openWithCredential(
   const first = await spendCredential(call, { getter, origin })
   const answer = await openUpstream({ ...request, secret: first, signal, onStatus })
   const { status } = answer
+  if (status >= 400) record.retryAfterMs = retryAfterMs(answer.headers['retry-after'])
   if (status !== 401 && status !== 403) return answer
   const rejected = { fingerprint: first.fingerprint, status }
   const second = await spendCredential(call, { getter, origin, rejected }).catch(() => undefined)
