@@ -43,6 +43,7 @@ import { PiTurns } from './pi-turns.ts'
 import { mcpRoute } from './routes/mcp-route.ts'
 import { messagesRoute } from './routes/messages-route.ts'
 import { toolRoute } from './routes/tool-route.ts'
+import { ShownTools } from './shown-tools.ts'
 
 /** Times of a broker, in milliseconds. Fixed but in tests. */
 export interface PiTimes {
@@ -54,6 +55,8 @@ export interface PiTimes {
   readonly headersMs: number
   /** For the tool lists of all MCP servers. */
   readonly listMs: number
+  /** How long such a list is kept for the speaker who was shown it. */
+  readonly listKeptMs: number
   /** Silence of an upstream after which a stream's guest gets a comment. */
   readonly keepAliveMs: number
   /** How long a compactor that ignores its signal keeps others from running. */
@@ -67,6 +70,7 @@ const TIMES: PiTimes = {
   silenceMs: limits.PI_SILENCE_MS,
   headersMs: LISTENER_LIMITS.headersMs,
   listMs: 10_000,
+  listKeptMs: 60_000,
   keepAliveMs: STREAM_LIMITS.keepAliveMs,
   graceMs: 60_000,
 }
@@ -90,6 +94,7 @@ export class PiSandboxBroker implements AsyncDisposable {
   readonly #turns: PiTurns
   readonly #desk: OpenDesk<PiDeskTurn, PiOutcome>
   readonly #links = new McpLinks()
+  readonly #shown: ShownTools
   readonly #listener: UnixListener
   readonly #handler: BrokerHandler
 
@@ -98,6 +103,7 @@ export class PiSandboxBroker implements AsyncDisposable {
     const resolved = resolvePiOptions(options)
     this.#options = resolved
     this.#times = { ...TIMES, ...times }
+    this.#shown = new ShownTools(this.#times.listKeptMs)
     this.toolSpecs = resolved.tools.map(({ spec }) => spec)
     this.#turns = new PiTurns({
       maxCalls: resolved.maxCalls,
@@ -161,8 +167,9 @@ export class PiSandboxBroker implements AsyncDisposable {
 
   /**
    * Asks the MCP servers for their tools, as the bound turn's speaker: what the turn tells its worker. Servers that
-   * do not answer within 10 s, or not well, are left out, and `onCall` hears of each. Rejects with BrokerError
-   * `turn_invalid` when no turn is bound, and with the signal's reason.
+   * do not answer within 10 s, or not well, are left out, and `onCall` hears of each. A list with every server in it is
+   * kept for a minute, for this speaker alone. Rejects with BrokerError `turn_invalid` when no turn is bound, and with
+   * the signal's reason.
    */
   async mcpSpecs({ signal = NEVER }: { readonly signal?: AbortSignal } = {}): Promise<PiMcpSpec[]> {
     const turn = this.#turns.last
@@ -170,19 +177,22 @@ export class PiSandboxBroker implements AsyncDisposable {
       throw new BrokerError('turn_invalid', 'Bind the turn before asking for its MCP tools.')
     }
     const { mcp: servers, onCall, onReceipt } = this.#options
-    return await listMcp({
-      servers,
-      links: this.#links,
-      turn,
-      signal,
-      limitMs: this.#times.listMs,
-      room: {
-        bytes: this.toolSpecs.reduce((left, spec) => left - specBytes(spec), MCP_SPECS_BYTES),
-        tools: MCP_TOOLS,
-      },
-      ...(onCall === undefined ? {} : { onCall }),
-      ...(onReceipt === undefined ? {} : { onReceipt }),
-    })
+    const room = {
+      bytes: this.toolSpecs.reduce((left, spec) => left - specBytes(spec), MCP_SPECS_BYTES),
+      tools: MCP_TOOLS,
+    }
+    return await this.#shown.of(turn.scope.speaker.id, servers.length, () =>
+      listMcp({
+        servers,
+        links: this.#links,
+        turn,
+        signal,
+        limitMs: this.#times.listMs,
+        room,
+        ...(onCall === undefined ? {} : { onCall }),
+        ...(onReceipt === undefined ? {} : { onReceipt }),
+      }),
+    )
   }
 
   /**

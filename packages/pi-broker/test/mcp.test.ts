@@ -231,6 +231,42 @@ describe('PB-18 to PB-20 and W-34: no MCP outside a turn', () => {
     bound.release()
     await expect(rig.broker.mcpSpecs()).rejects.toMatchObject({ code: 'turn_invalid' })
   })
+
+  test('decision 5 a list is kept for a while, for the speaker who was shown it and nobody else', async () => {
+    await using server = await openServer()
+    const asked: string[] = []
+    const token = ({ speaker }: { speaker: { id: string } }) => {
+      asked.push(speaker.id)
+      return 'tok-notes-0123456789'
+    }
+    for (const [listKeptMs, expected] of [
+      [60_000, ['u-bob', 'u-eve']],
+      [0, ['u-bob', 'u-eve', 'u-bob', 'u-bob']],
+    ] as const) {
+      asked.length = 0
+      await using rig = await openRig({ mcp: [notes(server.url, { token })] }, { listKeptMs })
+      const lists: unknown[] = []
+      for (const id of ['u-bob', 'u-eve', 'u-bob', 'u-bob']) {
+        const bound = rig.broker.bind(context({ speaker: { id, name: 'x' } }))
+        lists.push(await rig.broker.mcpSpecs())
+        bound.release()
+      }
+      expect(asked).toEqual(expected)
+      for (const list of lists) expect(list).toEqual(lists[0])
+    }
+  })
+
+  test('a list in which a server is missing is asked for again', async () => {
+    await using server = await openServer()
+    let refused = true
+    const token = () => (refused ? undefined : 'tok-notes-0123456789')
+    const other = notes(server.url, { name: 'other' })
+    await using rig = await openRig({ mcp: [notes(server.url, { token }), other] })
+    rig.broker.bind(context())
+    expect(await rig.broker.mcpSpecs()).toMatchObject([{ name: 'other' }])
+    refused = false
+    expect(await rig.broker.mcpSpecs()).toMatchObject([{ name: 'Notes-1' }, { name: 'other' }])
+  })
 })
 
 test('PB-16 W-36 T47 the official client works through the broker; the session with the server is the host’s', async () => {
