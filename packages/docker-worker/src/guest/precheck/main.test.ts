@@ -97,7 +97,7 @@ describe('PC-11 what a script is', () => {
     [
       'imports what is not there',
       'import x from "./nothing.mjs"; export default x',
-      /^The script cannot be loaded/,
+      /^The script cannot be loaded: (?!.*base64).*nothing\.mjs/,
     ],
     ['has no default export', 'export const run = () => {}', /no default export that is a function/],
     ['has another default export', 'export default { wake: false }', /no default export that is a function/],

@@ -60,7 +60,8 @@ async function load(script: string): Promise<Script> {
   // Not a file: there is none that only this program could write. Bun knows this form of the URL alone.
   const url = `data:text/javascript;base64,${Buffer.from(script).toString('base64')}`
   const found: { readonly default?: unknown } = await import(url).catch((error) => {
-    throw new TypeError(`The script cannot be loaded: ${wordsOf(error)}`)
+    // The script itself is in the address.
+    throw new TypeError(`The script cannot be loaded: ${wordsOf(error).replaceAll(url, 'the script')}`)
   })
   if (typeof found.default === 'function') return found.default as Script
   throw new TypeError('The script has no default export that is a function.')
