@@ -25,6 +25,7 @@ const brand = Symbol.for('sandbox.roundtable-plugin.error')
  * - `hook_failed`: a function of the operator failed, or gave what cannot be used
  * - `stopped`: somebody stopped the channel
  * - `turn_failed`: what happened to a turn that has no answer, for the operator
+ * - `delivery_late`: a chat did not take what it was given, and was not waited for any longer
  * - `plugin_invalid`: a plugin cannot be linked
  * - `not_linked`: a host part was used during setup
  * - `service_missing`: nobody provides a service
@@ -56,6 +57,7 @@ export type SandboxPluginErrorCode =
   | 'hook_failed'
   | 'stopped'
   | 'turn_failed'
+  | 'delivery_late'
   | 'plugin_invalid'
   | 'not_linked'
   | 'service_missing'

@@ -9,7 +9,7 @@ test('W-77 a reply that is never posted is reported, and its channel goes on', a
   expect(lines).toEqual([
     {
       level: 'error',
-      fields: { channel: 'fake:1', category: 'delivery', cause: 'it was not posted within 1 ms' },
+      fields: { channel: 'fake:1', category: 'delivery', cause: 'it was not taken within 1 ms' },
       message: 'a reply could not be delivered',
     },
   ])
@@ -28,5 +28,5 @@ test('W-77 a surface that throws at once, or fails after it was given up, distur
   await deliver({ ...parts, surfaces: { sendReply: () => fail.promise } }, 'fake:1', { chunks: ['hi'] })
   fail.reject(new TypeError('late'))
   await new Promise((done) => setImmediate(done))
-  expect(lines.map(({ fields }) => fields.cause)).toEqual(['down', 'it was not posted within 1 ms'])
+  expect(lines.map(({ fields }) => fields.cause)).toEqual(['down', 'it was not taken within 1 ms'])
 })

@@ -1,4 +1,5 @@
 import type { ChannelKey, HostLogger, HostSurfaces, OutboundReply } from '../host-contract.ts'
+import { inTime } from '../in-time.ts'
 
 /** What is needed to post a reply. */
 export interface DeliveryParts {
@@ -10,28 +11,19 @@ export interface DeliveryParts {
   readonly deliveryMs?: number
 }
 
-const DELIVERY_MS = 120_000
-
 /**
  * Posts a reply. One that cannot be delivered is reported as that: its turn did not fail. A surface that says neither yes
  * nor no holds the channel for a while, not for ever. Never rejects.
  */
 export async function deliver(
-  { surfaces, logger, scrub, deliveryMs = DELIVERY_MS }: DeliveryParts,
+  { surfaces, logger, scrub, deliveryMs }: DeliveryParts,
   channel: ChannelKey,
   reply: OutboundReply,
 ): Promise<void> {
-  const late = Promise.withResolvers<'late'>()
-  const timer = setTimeout(late.resolve, deliveryMs, 'late')
   try {
-    const posted = await Promise.race([surfaces.sendReply(channel, reply), late.promise])
-    if (posted !== 'late') return
-    const cause = `it was not posted within ${deliveryMs} ms`
-    logger.error({ channel, category: 'delivery', cause }, 'a reply could not be delivered')
+    await inTime(() => surfaces.sendReply(channel, reply), deliveryMs)
   } catch (error) {
     const cause = scrub(error instanceof Error ? error.message : String(error))
     logger.error({ channel, category: 'delivery', cause }, 'a reply could not be delivered')
-  } finally {
-    clearTimeout(timer)
   }
 }

@@ -207,6 +207,23 @@ describe('what is delivered', () => {
     expect([calls, lines]).toEqual([1, [{ job: id, channel: 'fake:1', cause: 'the room is gone' }]])
   })
 
+  test('DG-06 W-91 a delivery that never settles gives its place back after two minutes', async () => {
+    vi.useFakeTimers()
+    const lines: object[] = []
+    const logger = { info: () => {}, warn: () => {}, error: (fields: object) => void lines.push(fields) }
+    const { it } = delegator({ logger, deliver: () => new Promise(() => {}) })
+    try {
+      it.start(request)
+      await vi.advanceTimersByTimeAsync(119_999)
+      expect(it.runningChannels()).toEqual(['fake:1'])
+      await vi.advanceTimersByTimeAsync(1)
+      await it.idle()
+    } finally {
+      vi.useRealTimers()
+    }
+    expect(lines).toMatchObject([{ cause: 'it was not taken within 120000 ms' }])
+  })
+
   test.each<[string, unknown]>([
     ['no prototype', Object.create(null)],
     ['a message that is no text', Object.assign(new Error('x'), { message: Object.create(null) })],

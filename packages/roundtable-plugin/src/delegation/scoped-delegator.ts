@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { redact } from '@sandbox/credential-scope'
 import type { ChannelKey } from '../host-contract.ts'
+import { inTime } from '../in-time.ts'
 import { DelegationError } from './delegation-error.ts'
 import {
   type DelegationJob,
@@ -131,7 +132,7 @@ export class ScopedSandboxDelegator implements AsyncDisposable {
 
   async #deliver(job: DelegationJob, outcome: DelegationOutcome): Promise<void> {
     try {
-      await this.#options.deliver(job, outcome)
+      await inTime(() => this.#options.deliver(job, outcome))
     } catch (error) {
       const cause = redact(wordsOf(error))
       this.#options.logger?.error({ job: job.id, channel: job.channel, cause }, 'a report was not delivered')
