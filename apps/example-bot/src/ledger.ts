@@ -24,6 +24,8 @@ export interface Explanation {
   readonly rule: string | undefined
   readonly source: string | undefined
   readonly fingerprint: string | undefined
+  /** True for a command or a login, which is asked when somebody speaks. */
+  readonly deferred?: true
 }
 
 /** Answers which key a channel and speaker would get now, never a key itself. May throw a `CredentialError`. */

@@ -87,8 +87,9 @@ async function request(url: string, init: RequestInit): Promise<{ status: number
     await response.body?.cancel()
     return response
   } catch (error) {
-    const { cause, name } = error as { cause?: { code?: string }; name: string }
-    const why = name === 'TimeoutError' ? `nothing within ${ANSWER_MS} ms` : (cause?.code ?? 'no connection')
+    const { cause, name, code } = error as { cause?: { code?: string }; name: string; code?: string }
+    const why =
+      name === 'TimeoutError' ? `nothing within ${ANSWER_MS} ms` : (cause?.code ?? code ?? 'no connection')
     throw new BotError('provider', `${new URL(url).origin} cannot be reached: ${why}`, { cause: error })
   }
 }

@@ -3,6 +3,7 @@ import { Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import { BotError } from '../../errors.ts'
 import type { Explain } from '../../ledger.ts'
+import { payerWords } from '../payer-words.ts'
 import type { Room } from '../room.ts'
 import { pageFiles } from './page-files.ts'
 import { knownHost, pageHeaders, refusal, sameOrigin, tokenGuard } from './request-guard.ts'
@@ -86,8 +87,15 @@ function keyOf({ room, explain }: WebAppOptions, channel: string, speakerId: str
     ?.speakers.find((known) => known.id === speakerId)
   if (speaker === undefined) throw new BotError('message', 'There is no such channel or speaker.')
   try {
-    const { rule, source, fingerprint } = explain({ channel, speaker })
-    return { rule: rule ?? null, source: source ?? null, fingerprint: fingerprint ?? null }
+    const told = explain({ channel, speaker })
+    const { rule, source, fingerprint } = told
+    return {
+      rule: rule ?? null,
+      source: source ?? null,
+      fingerprint: fingerprint ?? null,
+      // A rule without a key: it leads to none, or is asked when somebody speaks.
+      ...(rule !== undefined && fingerprint === undefined ? { problem: payerWords(told) } : {}),
+    }
   } catch (error) {
     if (!CredentialError.isInstance(error)) throw error
     return { rule: null, source: null, fingerprint: null, problem: error.message }
