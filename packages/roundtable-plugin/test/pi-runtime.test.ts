@@ -1,9 +1,11 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { CallEvent } from '@sandbox/broker'
 import { PiSandboxBroker } from '@sandbox/pi-broker'
 import type { PiOutcome, PiTurn } from '@sandbox/protocol'
 import { expect, test } from 'vitest'
 import { AgentRunError } from '../src/errors.ts'
+import type { PiRuntimePorts } from '../src/runtime/pi-ports.ts'
 import { POSTURE, type WireGuest } from './pi-guest.ts'
 import { piKit, until } from './pi-kit.ts'
 
@@ -167,6 +169,42 @@ test('PR-11 W-52 the effort is judged beside the start, remembered, and checked'
   expect(texts(kit.lines).filter((line) => /judged/.test(line))).toHaveLength(2)
   await kit.runtime.stop('fake:1')
   expect(kit.runtime.status('fake:1')).toEqual({ state: 'stopped', busy: false })
+})
+
+test('PR-11 a judge that never answers costs no turn, and hears that nobody waits for it', async () => {
+  let signal: AbortSignal | undefined
+  await using kit = piKit({
+    ports: {
+      judge: (question) => {
+        signal = question.signal
+        return new Promise(() => {})
+      },
+    },
+  })
+  const turn = kit.say('hi')
+  await until(() => kit.driver.guests[0]?.welcome !== undefined && signal !== undefined)
+  kit.clock.advance(10_000)
+  expect(await turn).toMatchObject({ ok: true })
+  expect(signal?.aborted).toBe(true)
+  expect(kit.driver.guests[0]?.turns[0]?.thinking).toBe('low')
+  expect(texts(kit.lines)).toContain('the effort could not be judged; it stays as it was')
+})
+
+test('CS-12 what becomes of a call of an earlier turn says nothing about this one', async () => {
+  let tell: Parameters<PiRuntimePorts['openBroker']>[1] = () => {}
+  await using kit = piKit({
+    script: (turn) => {
+      tell({ turnId: 'earlier', route: 'model', reason: 'credential_missing' } as CallEvent)
+      return said(turn)
+    },
+    ports: {
+      openBroker: (_, onCall) => {
+        tell = onCall
+        return new PiSandboxBroker({ model: 'm', oauthToken: () => undefined })
+      },
+    },
+  })
+  expect(await kit.say('hi')).toMatchObject({ ok: true })
 })
 
 test.each(['plain', 'fail', 'hang'])(

@@ -6,6 +6,7 @@ import {
   replyFilesPieces,
 } from '@sandbox/protocol'
 import { SandboxPluginError } from '../errors.ts'
+import { realClock } from './clock.ts'
 import type { CallWatch } from './failure-words.ts'
 import { lastLines, type PiChannel } from './pi-channel.ts'
 import { type PiEvidence, type PiStep, piFailureOfError, piFailureOfOutcome } from './pi-failure.ts'
@@ -202,16 +203,19 @@ export class PiTurnRun {
     const { judge } = ports
     if (judge === undefined) return previous ?? 'low'
     const { speaker, text } = input
-    const enough = AbortSignal.timeout(JUDGE_MS)
+    const enough = new AbortController()
+    const giveUp = () => enough.abort(ending.signal.reason)
+    ending.signal.addEventListener('abort', giveUp)
+    const cancel = (ports.clock ?? realClock).after(JUDGE_MS, () => enough.abort(judgeLate()))
     try {
       const question = {
         channel: input.channel,
         speaker: { ...speaker },
         text,
-        signal: ending.signal,
+        signal: enough.signal,
         ...(previous === undefined ? {} : { previous }),
       }
-      const level: unknown = await untilAborted(untilAborted(asked(judge, question), ending.signal), enough)
+      const level: unknown = await untilAborted(asked(judge, question), enough.signal)
       if (isPiThinkingLevel(level)) return level
       throw new SandboxPluginError('hook_failed', 'The judge gave no level: low, medium, high or xhigh.')
     } catch (cause) {
@@ -222,6 +226,9 @@ export class PiTurnRun {
         )
       }
       return previous ?? 'low'
+    } finally {
+      cancel()
+      ending.signal.removeEventListener('abort', giveUp)
     }
   }
 
@@ -266,6 +273,10 @@ async function asked<Question, Answer>(
   question: Question,
 ): Promise<Answer> {
   return await hook(question)
+}
+
+function judgeLate(): SandboxPluginError {
+  return new SandboxPluginError('hook_failed', `The judge gave no level within ${JUDGE_MS} milliseconds.`)
 }
 
 function noCredential(): TurnFailure {
