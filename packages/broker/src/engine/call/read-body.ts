@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
 import { limits } from '@sandbox/protocol'
+import { GrowingBytes } from './growing-bytes.ts'
 import { CallRefusal } from './refusal.ts'
 
 /** How a body is read. */
@@ -39,23 +40,18 @@ export async function readBody(options: ReadBodyOptions): Promise<Uint8Array> {
   })
 }
 
-/** From this size on, a body is read into one piece of memory: its chunks would be there beside it for a while. */
+/** A chunk beyond this is copied, as several are: so a large body has its memory to itself. */
 const LARGE_BYTES = 64 * 1024
 
-/** Room behind a large body for what a table adds to it, so that it can be written within its own memory. */
+/** Room behind a body for what a table adds to it, so that a large one can be written within its own memory. */
 const SPARE_BYTES = 4096
-
-/** Memory that is not written to is not taken, so an announced length alone costs nothing. */
-function roomFor(contentLength: number | undefined): Uint8Array | undefined {
-  return contentLength !== undefined && contentLength > LARGE_BYTES
-    ? Buffer.allocUnsafeSlow(contentLength + SPARE_BYTES).subarray(0, contentLength)
-    : undefined
-}
 
 /** Whether a body that {@link readBody} made has its `ArrayBuffer` to itself: large ones have. */
 export function ownsMemory(body: Uint8Array): boolean {
   return body.byteLength > LARGE_BYTES
 }
+
+const NOTHING = Buffer.alloc(0)
 
 /** Who waits for a body. */
 interface Waiting {
@@ -73,15 +69,15 @@ class Reading {
   #timer: NodeJS.Timeout | undefined
   /** Nobody once it is over. */
   #waiting: Waiting | undefined
-  #room: Uint8Array | undefined
-  #chunks: Uint8Array[] = []
+  /** The first chunk, as long as there is no other: many bodies have one. */
+  #only: Uint8Array | undefined
+  #gathered: GrowingBytes | undefined
   #size = 0
   #stop: (() => void) | undefined
 
   constructor(options: ReadBodyOptions, waiting: Waiting) {
     this.#options = options
     this.#waiting = waiting
-    this.#room = roomFor(options.contentLength)
     options.signal.addEventListener('abort', this.#onAbort)
     this.#watch()
   }
@@ -104,17 +100,25 @@ class Reading {
 
   take(chunk: Uint8Array): void {
     if (this.#waiting === undefined) return
-    const at = this.#size
     this.#size += chunk.byteLength
-    const { limitBytes } = this.#options
-    if (this.#size > limitBytes) {
-      this.fail(new CallRefusal('body_too_large', { limitBytes }))
+    const { limitBytes, contentLength = limitBytes } = this.#options
+    if (this.#size > limitBytes) this.fail(new CallRefusal('body_too_large', { limitBytes }))
+    else if (this.#size > contentLength) this.fail(new CallRefusal('body_invalid'))
+    else this.#keep(chunk)
+  }
+
+  #keep(chunk: Uint8Array): void {
+    this.#lastMs = performance.now()
+    const isFirst = this.#size === chunk.byteLength
+    if (isFirst && chunk.byteLength <= LARGE_BYTES) {
+      this.#only = chunk
       return
     }
-    this.#lastMs = performance.now()
-    if (this.#room === undefined) this.#chunks.push(chunk)
-    else if (this.#size > this.#room.length) this.fail(new CallRefusal('body_invalid'))
-    else this.#room.set(chunk, at)
+    const { contentLength = this.#size } = this.#options
+    this.#gathered ??= new GrowingBytes(contentLength + SPARE_BYTES)
+    if (this.#only !== undefined) this.#gathered.add(this.#only)
+    this.#only = undefined
+    this.#gathered.add(chunk)
   }
 
   end(): void {
@@ -123,8 +127,7 @@ class Reading {
       this.fail(new CallRefusal('body_invalid'))
       return
     }
-    const single = this.#chunks.length === 1 && this.#size <= LARGE_BYTES
-    const bytes = this.#room ?? (single ? (this.#chunks[0] as Uint8Array) : Buffer.concat(this.#chunks))
+    const bytes = this.#gathered?.bytes ?? this.#only ?? NOTHING
     this.#settle()?.resolve(bytes)
   }
 
@@ -144,8 +147,8 @@ class Reading {
   #settle(): Waiting | undefined {
     const waiting = this.#waiting
     this.#waiting = undefined
-    this.#room = undefined
-    this.#chunks = []
+    this.#only = undefined
+    this.#gathered = undefined
     clearTimeout(this.#timer)
     this.#options.signal.removeEventListener('abort', this.#onAbort)
     return waiting

@@ -1,3 +1,4 @@
+import { GrowingBytes } from '../call/growing-bytes.ts'
 import { CallRefusal } from '../call/refusal.ts'
 
 /** One server-sent event. */
@@ -12,6 +13,9 @@ export interface ServerEvent {
 
 /** Most lines of an event: each is kept by itself until the event is complete. */
 const MOST_LINES = 16_384
+
+/** Room for what is yet to come of a line. */
+const REST_BYTES = 256
 
 const LF = 0x0a
 const CR = 0x0d
@@ -29,7 +33,7 @@ const ENDS = Buffer.from([LF, LF])
 export class EventReader {
   readonly #limitBytes: number
   /** The beginning of a line whose end has not come yet. */
-  #rest: Uint8Array[] = []
+  #rest: GrowingBytes | undefined
   /** Lines of the event at work, and their size with that of `#rest`. */
   #kept: Buffer[] = []
   #data: Buffer[] = []
@@ -60,7 +64,7 @@ export class EventReader {
       if (cr < from) cr = indexOf(bytes, CR, from)
       const end = Math.min(lf, cr)
       if (end === bytes.length) break
-      const whole = this.#rest.length === 0
+      const whole = this.#rest === undefined
       const event = this.#line(this.#take(bytes.subarray(from, end)), whole)
       if (event !== undefined) events.push(event)
       from = end + 1
@@ -69,14 +73,14 @@ export class EventReader {
         else if (bytes[from] === LF) from += 1
       }
     }
-    // A copy: whoever owns the chunk may use its memory again.
-    if (from < bytes.length) this.#keep(Uint8Array.from(bytes.subarray(from)))
+    if (from < bytes.length) this.#keep(bytes.subarray(from))
     return events
   }
 
-  #keep(part: Uint8Array): void {
+  #keep(part: Buffer): void {
     this.#grow(part.length)
-    this.#rest.push(part)
+    this.#rest ??= new GrowingBytes(2 * part.length + REST_BYTES)
+    this.#rest.add(part)
   }
 
   #grow(bytes: number): void {
@@ -86,8 +90,11 @@ export class EventReader {
 
   #take(end: Buffer): Buffer {
     this.#grow(end.length)
-    const line = this.#rest.length === 0 ? end : ended([...this.#rest, end])
-    this.#rest = []
+    const rest = this.#rest
+    this.#rest = undefined
+    rest?.add(end)
+    rest?.add(ENDS)
+    const line = rest?.bytes.subarray(0, -ENDS.length) ?? end
     if (!this.#first) return line
     this.#first = false
     const marked = line[0] === 0xef && line[1] === 0xbb && line[2] === 0xbf
@@ -102,7 +109,7 @@ export class EventReader {
     const name = nameEnd > LONGEST_NAME ? '' : line.toString('latin1', 0, nameEnd)
     if (name !== 'data' && name !== 'event') return undefined
     if (this.#kept.length === MOST_LINES) throw new CallRefusal('upstream_invalid', { retry: false })
-    const kept = inChunk ? ended([line]) : line
+    const kept = inChunk ? ended(line) : line
     const from = kept[nameEnd + 1] === SPACE ? nameEnd + 2 : nameEnd + 1
     const value = kept.subarray(Math.min(from, kept.length))
     if (name === 'data') this.#data.push(value)
@@ -130,12 +137,12 @@ function indexOf(bytes: Buffer, byte: number, from: number): number {
   return at === -1 ? bytes.length : at
 }
 
-/** These bytes in memory of their own, with two LF right after them. */
-function ended(parts: readonly Uint8Array[]): Buffer {
-  return Buffer.concat([...parts, ENDS]).subarray(0, -ENDS.length)
+/** A line in memory of its own, with two LF right after it. */
+function ended(line: Buffer): Buffer {
+  return Buffer.concat([line, ENDS]).subarray(0, -ENDS.length)
 }
 
-/** Lines that {@link ended} made, each ended by LF, and one LF more. One line, as most events have, is not copied. */
+/** Lines with two LF right after them, each ended by LF, and one LF more. One line, as most events have, is not copied. */
 function blockOf(lines: readonly Buffer[]): Uint8Array {
   const [first] = lines
   if (first !== undefined && lines.length === 1) {

@@ -1,0 +1,46 @@
+import { expect, test } from 'vitest'
+import { EventReader } from '../stream/event-reader.ts'
+import { GrowingBytes } from './growing-bytes.ts'
+import { readBody } from './read-body.ts'
+
+const MIB = 1024 * 1024
+const PIECES = 500_000
+
+test('pieces of any size come out as one', () => {
+  for (const room of [1, 7, 100]) {
+    const bytes = new GrowingBytes(room)
+    const pieces = [0, 1, 2, 3, 5, 8, 13, 21, 34, 0, 55].map((size, at) => Buffer.alloc(size, at + 65))
+    for (const piece of pieces) bytes.add(piece)
+    expect(bytes.bytes).toEqual(Buffer.concat(pieces))
+  }
+})
+
+test('W-31 a body that comes byte by byte takes no more than a few times its size', async () => {
+  let held = 0
+  const body = {
+    async *[Symbol.asyncIterator]() {
+      const before = memory()
+      for (let at = 0; at < PIECES; at += 1) yield Buffer.alloc(1, 0x20)
+      held = memory() - before
+    },
+  }
+  const bounds = { contentLength: undefined, limitBytes: MIB, signal: new AbortController().signal }
+  expect(await readBody({ body, ...bounds })).toEqual(Buffer.alloc(PIECES, 0x20))
+  expect(held).toBeLessThan(60 * MIB)
+})
+
+test('W-31 so does an event', () => {
+  const reader = new EventReader({ eventBytes: MIB })
+  reader.push(Buffer.from('data: '))
+  const before = memory()
+  for (let at = 0; at < PIECES; at += 1) reader.push(Buffer.alloc(1, 0x61))
+  expect(memory() - before).toBeLessThan(60 * MIB)
+  const [event] = reader.push(Buffer.from('\n\n'))
+  expect(event?.bytes.byteLength).toBe('data: \n\n'.length + PIECES)
+})
+
+/** What lives in this process; of garbage, at most what the collector lets lie. */
+function memory(): number {
+  const { heapUsed, external } = process.memoryUsage()
+  return heapUsed + external
+}
