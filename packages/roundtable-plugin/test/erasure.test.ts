@@ -132,6 +132,18 @@ test('[erase:nothing-left] names of any length are erased, and what earlier atte
   expect(readdirSync(dir.path)).toEqual(['other'])
 })
 
+test('what cannot be removed is told to whoever erases it, and keeps no host from starting', async () => {
+  using dir = ownDir()
+  const erased = new ErasedDirectories(dir.path)
+  const gone = (n: number) => `.gone-${'0'.repeat(32)}.00000000000${n}`
+  // No directory: neither can be removed as one.
+  writeFileSync(join(dir.path, gone(0)), '')
+  mkdirSync(join(dir.path, gone(1)))
+  writeFileSync(join(dir.path, 'name'), '')
+  expect(await erased.sweep()).toEqual([gone(1)])
+  await expect(erased.erase('name')).rejects.toMatchObject({ code: 'ENOTDIR' })
+})
+
 test('ME-02 [erase:speaker-forgotten] one speaker is forgotten in one channel or in all, between turns; others are not', async () => {
   await using own = await rememberingKit()
   for (const channel of ['fake:1', 'fake:2'] as const) {

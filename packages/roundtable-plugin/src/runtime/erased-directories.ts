@@ -33,11 +33,16 @@ export class ErasedDirectories {
     this.#sync()
   }
 
-  /** Removes what earlier attempts left. Returns the names. */
+  /** Removes what earlier attempts left. Returns the names. What cannot be removed is no reason not to start: it stays. */
   async sweep(): Promise<readonly string[]> {
-    const left = this.#left().filter((name) => !this.#removing.has(name))
-    for (const name of left) await this.#remove(name)
-    return left
+    const removed: string[] = []
+    for (const name of this.#left().filter((one) => !this.#removing.has(one))) {
+      await this.#remove(name).then(
+        () => removed.push(name),
+        () => {},
+      )
+    }
+    return removed
   }
 
   #left(): readonly string[] {
