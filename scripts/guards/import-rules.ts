@@ -185,6 +185,12 @@ const PLUGINS: readonly Fence[] = [
     from: { path: `${PLUGIN}safe-fetch/`, pathNot: TESTS },
     to: { path: '^(packages|apps)/', pathNot: `${PLUGIN}safe-fetch/` },
   },
+  {
+    name: 'prechecks-behind-their-entry',
+    why: 'they need the MCP client, an optional peer: everything else works without it',
+    from: { path: PLUGIN, pathNot: [...TESTS, `${PLUGIN}prechecks/`] },
+    to: { path: [`${PLUGIN}prechecks/`, `${BROKER}mcp/index\\.ts$`] },
+  },
 ]
 
 const FENCES: readonly Fence[] = [...EVERYWHERE, ...LOWER, ...WORKERS, ...PLUGINS]

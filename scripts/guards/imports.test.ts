@@ -26,6 +26,7 @@ const allowed: [file: string, code: string][] = [
   [`${worker}/guest/sealed/a.test.ts`, "import { x } from '../../testing/fake.ts'"],
   [`${worker}/host/a.test.ts`, "import { x } from '@sandbox/testing'\nimport y from 'left-pad'"],
   [`${plugin}/defaults.ts`, "import { createDockerDriver } from '@sandbox/docker-worker'"],
+  [`${plugin}/prechecks/defaults.ts`, "import { createDockerDriver } from '@sandbox/docker-worker'"],
   [
     `${plugin}/runtime/a.ts`,
     "import type { ChannelKey } from '../host-contract.ts'\nimport type { Driver } from '@sandbox/docker-worker'",
@@ -88,6 +89,12 @@ const planted: [rule: string, file: string, code: string][] = [
   ],
   ['only-defaults-constructs', `${plugin}/claim/a.ts`, "import * as w from '@sandbox/docker-worker'"],
   ['only-defaults-constructs', `${plugin}/a.ts`, "export const b = () => import('@sandbox/broker')"],
+  [
+    'only-defaults-constructs',
+    `${plugin}/prechecks/a.ts`,
+    "import { precheckBroker } from '@sandbox/broker/mcp'",
+  ],
+  ['prechecks-behind-their-entry', `${plugin}/a.ts`, "import { x } from './prechecks/b.ts'"],
   ['safe-fetch-is-a-leaf', `${plugin}/safe-fetch/a.ts`, "import { x } from '../index.ts'"],
 ]
 
@@ -104,6 +111,7 @@ const targets: [file: string, code: string][] = [
   [`${worker}/guest/pi/main.ts`, 'export const x = 1'],
   [`${worker}/host/a.ts`, 'export type X = 1'],
   [`${plugin}/claim/b.ts`, 'export const x = 1'],
+  [`${plugin}/prechecks/b.ts`, 'export const x = 1'],
   [`${plugin}/host-contract.ts`, 'export type ChannelKey = string; export type ChatSurface = 1'],
 ]
 
