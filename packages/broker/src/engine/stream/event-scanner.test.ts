@@ -19,16 +19,16 @@ interface Passed {
   readonly hit: boolean
 }
 
+function freshScanner(family: WireFamily, usageAsked = true): EventScanner {
+  const ignore = () => {}
+  const hooks = { onUsage: ignore, onCreated: ignore }
+  return new EventScanner({ matcher: MATCHER, family: family.follow(), usageAsked, ...hooks })
+}
+
 /** Pushes events, given as the objects in their data, and notes when what went out. */
 function scan(family: WireFamily, events: readonly (object | string)[], usageAsked = true): Passed {
   const reader = new EventReader({ eventBytes: 1 << 20 })
-  const scanner = new EventScanner({
-    matcher: MATCHER,
-    family: family.follow(),
-    usageAsked,
-    onUsage: () => {},
-    onCreated: () => {},
-  })
+  const scanner = freshScanner(family, usageAsked)
   const counts: number[] = []
   let out = ''
   for (const event of events) {
@@ -241,6 +241,20 @@ describe('W-16 and decision 18 what waits', () => {
       { type: 'response.output_text.done', ...ids, text: 'sk-proj-' },
     ]
     expect(scan(openAiResponses, responses).counts).toEqual([0, 2])
+  })
+  test.each([
+    ['4 MiB', 'x'.repeat(64 * 1024), 64],
+    ['16,384 events', '', 16_384],
+  ])('no more than %s does', (_, other, most) => {
+    const reader = new EventReader({ eventBytes: 1 << 20 })
+    const scanner = freshScanner(openAiChat)
+    const push = (data: object) =>
+      reader.push(Buffer.from(`data: ${JSON.stringify(data)}\n\n`)).map((event) => scanner.push(event).length)
+    expect(push(text('sk-proj-'))).toEqual([0])
+    for (let count = 2; count < most; count += 1) expect(push({ other })).toEqual([0])
+    expect(() => {
+      for (let count = 0; count < 2; count += 1) push({ other })
+    }).toThrow('upstream_invalid')
   })
   test('what was asked for by the host alone does not reach the guest', () => {
     const usage = { choices: [], usage: { prompt_tokens: 1, completion_tokens: 2 } }

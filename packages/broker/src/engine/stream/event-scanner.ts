@@ -9,8 +9,9 @@ import { BlockWindows } from './block-windows.ts'
 import type { ServerEvent } from './event-reader.ts'
 import { largeValue } from './large-value.ts'
 
-/** Most bytes that wait behind what may become a secret. */
+/** Most that waits behind what may become a secret: small events take far more memory than they have bytes. */
 const HELD_BYTES = 4 * 1024 * 1024
+const HELD_EVENTS = 16_384
 
 /** What a scanner works with. */
 export interface EventScannerOptions {
@@ -81,7 +82,9 @@ export class EventScanner {
       this.#waitingBytes += bytes.byteLength
     }
     if (this.#end === 'ended' || !this.#windows.holding) return this.release()
-    if (this.#waitingBytes > HELD_BYTES) throw new CallRefusal('upstream_invalid', { retry: false })
+    if (this.#waitingBytes > HELD_BYTES || this.#waiting.length > HELD_EVENTS) {
+      throw new CallRefusal('upstream_invalid', { retry: false })
+    }
     return []
   }
 
