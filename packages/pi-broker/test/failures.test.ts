@@ -126,6 +126,33 @@ test('T37 T40 without credit a model call is 402, and no token is asked for', as
   ])
 })
 
+test('T37 nor does a tool run without credit', async () => {
+  let ran = 0
+  const tool = {
+    name: 'tide',
+    description: 'd',
+    parameters: { type: 'object' },
+    execute: () => {
+      ran += 1
+      return { ok: true, text: 'noon' }
+    },
+  }
+  const names: unknown[] = []
+  await using rig = await openRig({
+    tools: [tool],
+    credit: {
+      reserve: ({ route, name }) => {
+        names.push([route, name])
+        return { granted: false }
+      },
+    },
+  })
+  const { nonce } = rig.broker.bind(context())
+  const answer = await call(rig, nonce, { path: '/tools/tide', body: { input: {} } })
+  expect([answer.status, answer.json.error.code, ran]).toEqual([402, 'credit_spent', 0])
+  expect(names).toEqual([['tool', 'tide']])
+})
+
 test('decision 35 each token that was asked for has a receipt', async () => {
   const receipts: string[] = []
   await using rig = await openRig({ onReceipt: (_, { callId }) => receipts.push(callId) })

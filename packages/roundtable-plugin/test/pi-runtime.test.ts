@@ -140,6 +140,22 @@ test('PR-06 W-63 a worker of an old image is replaced before its next turn', asy
   expect(kit.driver.guests).toHaveLength(3)
 })
 
+test('W-63 an engine that does not say which image is current costs no turn, and no worker', async () => {
+  await using kit = piKit()
+  await kit.say('one')
+  let asked = 0
+  kit.driver.identity = () => {
+    asked += 1
+    return new Promise(() => {})
+  }
+  kit.clock.advance(10_000)
+  const turn = kit.say('two')
+  await until(() => asked === 1)
+  kit.clock.advance(2_000)
+  expect(await turn).toMatchObject({ ok: true, text: 'u-ann: two' })
+  expect(kit.driver.guests).toHaveLength(1)
+})
+
 test('PR-11 W-52 the effort is judged beside the start, remembered, and checked', async () => {
   const asked: unknown[] = []
   const answers: unknown[] = ['high', 'extreme', 'xhigh', new TypeError('broken')]
@@ -408,6 +424,27 @@ test('PR-16 a worker that answers with a failure stays, and its log is not read'
   expect(texts(kit.lines)).not.toContain('what the worker said')
   const errors = kit.lines.filter(({ level }) => level === 'error')
   expect(errors).toEqual([])
+})
+
+test('PR-15 a worker that says that its time is over, when it is not, is believed by nobody', async () => {
+  await using kit = piKit({ script: () => ({ ok: false, code: 'deadline', error: 'so it says' }) })
+  expect(await kit.say('hi')).toMatchObject({ ok: false, category: 'worker' })
+})
+
+test('T51 a sweep spares the workers that are in use, and none that is not', async () => {
+  await using kit = piKit()
+  await kit.say('hi')
+  const spared: string[][] = []
+  kit.driver.sweep = async (live) => {
+    spared.push([...live])
+    return []
+  }
+  kit.clock.advance(30_000)
+  await until(() => spared.length === 1)
+  await kit.runtime.stop('fake:1')
+  kit.clock.advance(30_000)
+  await until(() => spared.length === 2)
+  expect(spared).toEqual([[kit.driver.guests[0]?.spec.workerId], []])
 })
 
 test('W-71 a removal that fails turns no result into a rejection, and stop does everything else', async () => {

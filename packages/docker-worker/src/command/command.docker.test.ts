@@ -113,6 +113,22 @@ describe.skipIf(!dockerGate())('sandbox-worker on a real engine', () => {
     expect(await command(['build', '--tag', '-x'])).toMatchObject({ code: 2 })
   })
 
+  test('build --pi makes an image of the real agent, with the operator’s content in it', async () => {
+    using dir = tempDir()
+    writeFileSync(join(dir.path, 'index.mjs'), `export const workerContent = () => ({}) // ${INSTALL}`)
+    const tag = `sandbox-test-command-pi:${INSTALL}`
+    const built = await command(['build', '--pi', '--content', dir.path, '--tag', tag, '--json'])
+    expect([built.code, built.progress]).toEqual([0, expect.stringMatching(/^content .* MiB$/m)])
+    const image = JSON.parse(built.out)
+    expect(image).toMatchObject({ tag, built: true })
+    const options = { image: tag, user: testUser(), engineSocket: ENGINE, installId: INSTALL }
+    await using driver = createDockerDriver({ ...options, guest: 'pi' })
+    await driver.check()
+    await using sealedDriver = createDockerDriver(options)
+    await expect(sealedDriver.check()).rejects.toThrow(/holds the guest pi/)
+    await (await connectEngine(ENGINE)).removeImage(image.id)
+  })
+
   test('sweep removes what an install left and no other container', async () => {
     await using place = await testPlace('await guest.report(1); setInterval(() => {}, 1000)')
     const options = { image: tiny, user: testUser(), engineSocket: ENGINE }
