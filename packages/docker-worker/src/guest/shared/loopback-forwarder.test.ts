@@ -146,7 +146,7 @@ describe('loopback forwarder', () => {
     expect(values(seen.rawHeaders, 'content-length')).toEqual(['2'])
   })
 
-  test('bodies stream in both directions: each piece arrives before the next is sent', async () => {
+  test('WP-03 bodies stream in both directions: each piece arrives before the next is sent', async () => {
     await using bench = await openBench(async (incoming, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' })
       response.flushHeaders()
