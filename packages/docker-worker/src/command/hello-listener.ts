@@ -12,9 +12,9 @@ import {
   type WorkerHello,
 } from '@sandbox/protocol'
 import { DriverError } from '../errors.ts'
+import { removeTree } from '../host/remove-tree.ts'
 import type { WorkerUser } from '../options.ts'
 import { type Deferred, deferred } from './deferred.ts'
-import { removeTree } from '../host/remove-tree.ts'
 
 /** Directories and a listener for one worker that only says hello. */
 export interface HelloListener extends AsyncDisposable {

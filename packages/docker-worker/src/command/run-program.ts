@@ -11,6 +11,7 @@ import { startContainer } from '../host/container/sealed-container.ts'
 import { sealedCreateBody, sealedName } from '../host/container/sealed-spec.ts'
 import type { Worker, WorkerExit } from '../host/driver.ts'
 import { engineFindings, requireFindings } from '../host/engine-check.ts'
+import { removeTree } from '../host/remove-tree.ts'
 import {
   checkedImage,
   checkedInstallId,
@@ -21,7 +22,6 @@ import {
 import type { CommandValues } from './arguments.ts'
 import { deferred } from './deferred.ts'
 import type { CommandPorts } from './ports.ts'
-import { removeTree } from '../host/remove-tree.ts'
 import { namedUser } from './user.ts'
 
 /** What {@link runProgram} needs. */
