@@ -4,6 +4,7 @@ import {
   DIRECT,
   GENERAL,
   GUILD,
+  MUTED,
   memberOf,
   OTHER,
   type Person,
@@ -144,13 +145,22 @@ export function guildOf(people: readonly Person[]) {
     flags: 0,
   }
   const channel = { guild_id: GUILD, position: 0, permission_overwrites: [], nsfw: false, topic: null }
+  const mute = { id: BOT_ROLE, type: 0, allow: '0', deny: '2048' }
   return {
     id: GUILD,
     name: 'The server',
     owner_id: people[0]?.id,
     roles: [
       { ...role, id: GUILD, name: '@everyone' },
-      { ...role, id: BOT_ROLE, name: BOT.name, managed: true, tags: { bot_id: BOT.id } },
+      // With the permissions of the README's invitation.
+      {
+        ...role,
+        id: BOT_ROLE,
+        name: BOT.name,
+        managed: true,
+        tags: { bot_id: BOT.id },
+        permissions: '274877942784',
+      },
     ],
     emojis: [],
     stickers: [],
@@ -164,6 +174,7 @@ export function guildOf(people: readonly Person[]) {
     channels: [
       { ...channel, id: GENERAL, name: 'general', type: 0 },
       { ...channel, id: OTHER, name: 'other', type: 0 },
+      { ...channel, id: MUTED, name: 'muted', type: 0, permission_overwrites: [mute] },
     ],
     threads: [
       {

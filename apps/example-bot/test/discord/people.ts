@@ -30,6 +30,8 @@ export const BOT_ROLE = '600000000000000002'
 export const GENERAL = '700000000000000001'
 export const OTHER = '700000000000000002'
 export const THREAD = '700000000000000003'
+/** Nobody but its owner may write there. */
+export const MUTED = '700000000000000005'
 export const DIRECT = '700000000000000004'
 
 /** A user as Discord's API writes one. */

@@ -11,6 +11,7 @@ import {
   DIRECT,
   GENERAL,
   GUILD,
+  MUTED,
   OTHER,
   type Person,
   snowflake,
@@ -126,6 +127,18 @@ test('bots, webhooks, notices and the bot itself get no turn; a direct message i
     { text: 'at last' },
   ])
   expect(on.taken[2]).not.toHaveProperty('space')
+})
+
+test('where the bot may not write, nothing is taken, and its operator is told once', async () => {
+  await start()
+  for (const text of ['one', 'two']) discord.say({ by: ANN, text: `${BOTS_MENTION} ${text}`, in: MUTED })
+  discord.say({ by: ANN, text: 'to others', in: MUTED })
+  discord.say({ by: ANN, text: `${BOTS_MENTION} here` })
+  await answered('echo: here')
+  expect(on.taken.map(({ text }) => text)).toEqual(['here'])
+  expect(on.lines.slice(1)).toEqual([
+    `Discord: discord:${MUTED} is not answered: the bot may not write there. Give it Send Messages.`,
+  ])
 })
 
 test('a forward brings its text, its files and where it is from', async () => {

@@ -6,7 +6,7 @@ import type { Explain } from '../../ledger.ts'
 import { plain } from '../../plain-text.ts'
 import { closeText } from './close-text.ts'
 import { connect, openGateway } from './connect.ts'
-import { channelIdOf, inboundMessage } from './inbound.ts'
+import { channelIdOf, inboundMessage, mayAnswer } from './inbound.ts'
 import { replyPosts } from './reply-posts.ts'
 import { answerInteraction, type OwnerCommands, registerCommands } from './slash-commands.ts'
 
@@ -56,6 +56,8 @@ class DiscordSurface implements ChatSurface {
   /** Apart from the client's, which forgets its token when it is closed: what was asked is answered all the same. */
   readonly #rest: REST
   readonly #posts = new Map<ChannelKey, Promise<void>>()
+  /** Channels of which it was told that the bot may not write there. */
+  readonly #muted = new Set<ChannelKey>()
 
   constructor(options: DiscordOptions) {
     this.#options = options
@@ -72,7 +74,9 @@ class DiscordSurface implements ChatSurface {
     // Async, since the library would end the process for what one of its listeners throws.
     const take = async (message: Message) => {
       const inbound = this.#off.signal.aborted ? undefined : inboundMessage(message)
-      if (inbound !== undefined) await deliver(inbound)
+      if (inbound === undefined) return
+      if (mayAnswer(message)) await deliver(inbound)
+      else if (inbound.mentionsBot || inbound.repliesToBot) this.#tellMuted(inbound.channel)
     }
     client.on(Events.MessageCreate, (message) => {
       take(message).catch(this.#fail('a message could not be taken'))
@@ -124,6 +128,15 @@ class DiscordSurface implements ChatSurface {
         await wait(TYPING_EVERY_MS, undefined, { signal, ref: false })
       }
     } catch {}
+  }
+
+  /** Once for each channel. */
+  #tellMuted(channel: ChannelKey): void {
+    if (this.#muted.has(channel)) return
+    this.#muted.add(channel)
+    this.#options.log(
+      `Discord: ${channel} is not answered: the bot may not write there. Give it Send Messages.`,
+    )
   }
 
   #watch(): void {

@@ -1,5 +1,12 @@
 import type { AttachmentRef, ChannelKey, InboundMessage } from '@sandbox/roundtable-plugin'
-import { type Attachment, type Collection, type Message, MessageReferenceType, messageLink } from 'discord.js'
+import {
+  type Attachment,
+  type Collection,
+  type Message,
+  MessageReferenceType,
+  messageLink,
+  PermissionFlagsBits,
+} from 'discord.js'
 import { BotError } from '../../errors.ts'
 import { speakerName } from './speaker-name.ts'
 
@@ -47,6 +54,14 @@ export function inboundMessage(message: Message<boolean>): InboundMessage | unde
     ...(reference && { reference }),
     ...(forwarded && { forwarded: forwarded.message }),
   }
+}
+
+/** False where the bot may not write: a turn there would be paid for nothing. */
+export function mayAnswer({ channel, client }: Message<boolean>): boolean {
+  if (channel.isDMBased()) return true
+  const { SendMessages, SendMessagesInThreads } = PermissionFlagsBits
+  const needed = channel.isThread() ? SendMessagesInThreads : SendMessages
+  return channel.permissionsFor(client.user)?.has(needed) ?? true
 }
 
 /** `@everyone` is no mention of the bot; the role that Discord made for the bot, of the same name, is one. */
