@@ -85,17 +85,13 @@ async function tried({ id, run, mend }: Check): Promise<DoctorRow> {
 }
 
 function checksOf(config: OperatorConfig, call: boolean): readonly Check[] {
-  const { workers, surfaces, providers = {}, audit, prices, monitor } = config
+  const { workers, providers = {} } = config
   const keys = openKeys(config)
   // Nothing is sent through it: a call is tried at the provider itself.
   const gateway = { urlOf: () => 'http://127.0.0.1', keys }
   const routes = new Routes({ providers, channels: config.channels }, keys, gateway)
   const modes = (['sealed', 'pi'] as const).filter((mode) => routes.uses(mode))
   const container = (workers?.driver ?? 'docker') === 'docker'
-  const ports = [
-    { id: 'page', at: surfaces.web },
-    { id: 'monitor', at: monitor },
-  ]
   return [
     { id: 'account', run: account, mend: 'Run the bot under an account of its own.' },
     {
@@ -133,6 +129,18 @@ function checksOf(config: OperatorConfig, call: boolean): readonly Check[] {
       run: () => tryProvider({ name, config, routes, keys, call }),
       mend: 'Look at "url", "model" and "auth" of the provider, at the key, and at the firewall of this machine.',
     })),
+    ...placeChecks(config),
+  ]
+}
+
+/** Ports, secrets and files that the configuration names. */
+function placeChecks(config: OperatorConfig): readonly Check[] {
+  const { surfaces, monitor, prices, audit } = config
+  const ports = [
+    { id: 'page', at: surfaces.web },
+    { id: 'monitor', at: monitor },
+  ]
+  return [
     ...ports.flatMap(({ id, at }) =>
       at === undefined
         ? []

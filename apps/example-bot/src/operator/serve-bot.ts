@@ -1,17 +1,14 @@
 import { dirname } from 'node:path'
 import { fingerprintOf } from '@sandbox/credential-scope'
 import type { KeyFile } from '@sandbox/credential-scope/sources'
-import type { ChannelKey } from '@sandbox/roundtable-plugin'
 import { engineProblem } from '../choose-driver.ts'
 import type { Config } from '../config.ts'
 import { startStandIn } from '../demo/stand-in-model.ts'
 import { watchKeys } from '../keys/watch-keys.ts'
 import { openMessagesGateway } from '../messages-gateway/messages-gateway.ts'
-import type { BotLimits } from '../plugins.ts'
 import { readPrices } from '../prices.ts'
 import { type Surroundings, serve } from '../serve.ts'
 import { type RoomViews, type StartedBot, type StartOptions, startBot } from '../start-bot.ts'
-import type { RoomChannel } from '../surfaces/room.ts'
 import { AuditLog } from './audit-log.ts'
 import { jsonLog, textLog } from './log.ts'
 import { Metrics } from './metrics.ts'
@@ -20,6 +17,7 @@ import { openKeys } from './open-keys.ts'
 import { type OperatorConfig, ROOM, readBotFile } from './read-bot-file.ts'
 import { readReference } from './reference.ts'
 import { Routes } from './routes.ts'
+import { boundsOf, pageOf, roomChannels } from './start-settings.ts'
 import { tappedSurface } from './tapped-surface.ts'
 
 type BotConfig = Extract<Config, { command: 'bot' }>
@@ -221,43 +219,6 @@ class OperatorBot {
     const modes = Object.values(this.#config.channels).map(({ mode }) => TURN_MS[mode])
     return this.#config.limits?.turnTimeoutMs ?? Math.max(...modes)
   }
-}
-
-function roomChannels({ channels }: OperatorConfig): readonly RoomChannel[] {
-  return Object.entries(channels)
-    .filter(([key]) => key.startsWith(`${ROOM}:`))
-    .map(([key, { title, about, speakers = [], mode }]) => ({
-      key: key as ChannelKey,
-      title: title ?? key.slice(ROOM.length + 1),
-      about:
-        about ?? (mode === 'pi' ? 'The Pi agent answers here.' : 'A fresh sealed worker for each message.'),
-      speakers,
-    }))
-}
-
-async function pageOf(
-  { token, ...page }: NonNullable<OperatorConfig['surfaces']['web']>,
-  read: (reference: string, setting: string) => Promise<string>,
-): Promise<NonNullable<StartOptions['page']>> {
-  return token === undefined ? page : { ...page, token: await read(token, 'surfaces.web.token') }
-}
-
-function boundsOf({ limits = {}, workers = {} }: OperatorConfig): BotLimits {
-  const { perSpeakerMinute, perChannelMinute, ...bounds } = limits
-  const { memoryBytes, cpus, pids } = workers
-  const admission = defined({ perSpeakerMinute, perChannelMinute })
-  const worker = defined({ memoryBytes, cpus, pids })
-  return {
-    ...bounds,
-    ...(Object.keys(admission).length === 0 ? {} : { admission }),
-    ...(Object.keys(worker).length === 0 ? {} : { limits: worker }),
-  }
-}
-
-function defined(values: Readonly<Record<string, number | undefined>>): Record<string, number> {
-  return Object.fromEntries(
-    Object.entries(values).filter((entry): entry is [string, number] => entry[1] !== undefined),
-  )
 }
 
 function problemOf(look: () => unknown): string | undefined {
