@@ -9,7 +9,8 @@ import type { FailureCategory } from './turn-state.ts'
 const WORDS: Readonly<Record<Exclude<FailureCategory, 'credential' | 'workspace'>, string>> = {
   timeout: 'That took too long, so I stopped. Please try again, or ask for something smaller.',
   stopped: 'Stopped.',
-  container: 'I could not start a safe place to work in, so I did not. Please tell the owner of this bot.',
+  container:
+    'The safe place that I work in could not be started, or broke down. Please try again, and tell the owner of this bot if it stays so.',
   broker: 'The model service could not be reached or did not give a usable answer. Please try again later.',
   worker: 'I could not finish this. Please try again.',
   host: 'Something of mine is out of order, so I did not start. Please tell the owner of this bot.',
