@@ -143,6 +143,17 @@ describe('W-31 one budget for bodies [call:bounded]', () => {
     expect((await answer).status).toBe(200)
   })
 
+  test('LS-05 a body that crumbles is refused, however little it is, and its connection goes', async () => {
+    await using rig = await openRig()
+    const { nonce } = rig.broker.bind(turnInput())
+    using guest = rig.guest()
+    const head = Object.entries({ host: 'broker', ...callHeaders(nonce) }).map(([k, v]) => `${k}: ${v}\r\n`)
+    guest.write(`POST /v1/chat/completions HTTP/1.1\r\n${head.join('')}transfer-encoding: chunked\r\n\r\n`)
+    guest.write('1\r\n \r\n'.repeat(20_000))
+    expect(await guest.answer()).toMatchObject({ status: 400, json: { error: { code: 'body_invalid' } } })
+    await guest.closed
+    expect(rig.upstream.seen).toEqual([])
+  })
   test('an option that is no budget is refused', async () => {
     await expect(openRig({ bodyBudget: { bytes: 1 } as unknown as BodyBudget })).rejects.toThrow('bodyBudget')
   })

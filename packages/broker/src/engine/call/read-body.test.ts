@@ -43,6 +43,17 @@ test('LS-05 unless there is a limit for all of it', async () => {
   await expect(readBody(options)).rejects.toMatchObject({ reason: 'timeout' })
 })
 
+test.each([
+  [1, 16_384, true],
+  [1, 17_000, false],
+  [64, 40_000, true],
+])('W-32 pieces of %i byte, %i of them: %s', async (size, count, passes) => {
+  const body = Readable.from(Array.from({ length: count }, () => Buffer.alloc(size, 0x20)))
+  const reading = readBody({ body, contentLength: undefined, limitBytes: 1e7, signal })
+  if (passes) expect((await reading).byteLength).toBe(size * count)
+  else await expect(reading).rejects.toMatchObject({ reason: 'body_invalid' })
+})
+
 test('W-31 a large body has its memory to itself, with or without an announced length', async () => {
   const one = new Uint8Array(100_000).fill(0x20)
   const body = {

@@ -25,8 +25,8 @@ export interface StreamBody {
 /**
  * Reads a body into memory, never more of it than the limit. An announced length over the limit is refused
  * before the first byte.
- * @throws CallRefusal `body_too_large`; `timeout` after too long a silence or time; `body_invalid` when the body broke off
- * or has another length than announced. Rejects with the signal's reason when that fires.
+ * @throws CallRefusal `body_too_large`; `timeout` after too long a silence or time; `body_invalid` when the body broke off,
+ * has another length than announced, or comes in too many small pieces. Rejects with the signal's reason when that fires.
  */
 export async function readBody(options: ReadBodyOptions): Promise<Uint8Array> {
   const { body, contentLength, limitBytes, signal } = options
@@ -51,6 +51,10 @@ export function ownsMemory(body: Uint8Array): boolean {
   return body.byteLength > LARGE_BYTES
 }
 
+/** Pieces that a body may come in, however small they are; more of them have as many bytes on average. */
+const FREE_PIECES = 16_384
+export const PIECE_BYTES = 64
+
 const NOTHING = Buffer.alloc(0)
 
 /** Who waits for a body. */
@@ -73,6 +77,7 @@ class Reading {
   #only: Uint8Array | undefined
   #gathered: GrowingBytes | undefined
   #size = 0
+  #pieces = 0
   #stop: (() => void) | undefined
 
   constructor(options: ReadBodyOptions, waiting: Waiting) {
@@ -101,10 +106,16 @@ class Reading {
   take(chunk: Uint8Array): void {
     if (this.#waiting === undefined) return
     this.#size += chunk.byteLength
+    this.#pieces += 1
     const { limitBytes, contentLength = limitBytes } = this.#options
     if (this.#size > limitBytes) this.fail(new CallRefusal('body_too_large', { limitBytes }))
-    else if (this.#size > contentLength) this.fail(new CallRefusal('body_invalid'))
+    else if (this.#size > contentLength || this.#isCrumbled()) this.fail(new CallRefusal('body_invalid'))
     else this.#keep(chunk)
+  }
+
+  /** Bytes one by one take thousands of times the work: no client sends them so, and others would wait. */
+  #isCrumbled(): boolean {
+    return this.#pieces > FREE_PIECES + this.#size / PIECE_BYTES
   }
 
   #keep(chunk: Uint8Array): void {
