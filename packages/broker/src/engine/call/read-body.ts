@@ -51,8 +51,9 @@ export function ownsMemory(body: Uint8Array): boolean {
   return body.byteLength > LARGE_BYTES
 }
 
-/** Pieces that a body may come in, however small they are; more of them have as many bytes on average. */
+/** Pieces that a body may come in, however small they are. */
 const FREE_PIECES = 16_384
+/** What more of them must have on average, in bytes: a piece costs about the work of so many. */
 export const PIECE_BYTES = 64
 
 const NOTHING = Buffer.alloc(0)
