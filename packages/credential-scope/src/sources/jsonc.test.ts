@@ -61,6 +61,8 @@ describe('readJsonc', () => {
     ['[\n"sk-oops\n]', 'line 2: a text is not closed on its line'],
     ['[\n"\\x"]', 'line 2: a text has a character or an escape that JSON does not know'],
     ['{\n\n"a": sk-oops }', 'line 3: a value is no text in double quotes'],
+    ['{\n"a": 1,\n"oops": {},\n"oops": 1 }', 'line 4: a name is given twice'],
+    ['[{ "b": { "oops": 1,\n"o\\u006fps": 2 // x\n} }]', 'line 2: a name is given twice'],
     ['[01]', 'line 1: a value is no text'],
     ['{}\n{}', 'line 2: something follows after the end'],
     ['{}\n/* sk-oops', 'line 2: a comment is not closed'],

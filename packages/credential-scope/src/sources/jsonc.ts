@@ -13,14 +13,15 @@ export interface Jsonc {
 const DEEPEST = 64
 
 /**
- * Reads JSON in which comments of both kinds, and a comma after the last element, may stand.
+ * Reads JSON in which comments of both kinds, and a comma after the last element, may stand. A name that is given twice
+ * is refused: who reads the file sees the first one, and the last one would count.
  *
  * @throws CredentialError `source_invalid`, `line 3: …`. No text of the file is in the message.
  */
 export function readJsonc(text: string): Jsonc {
   const lineAt = (offset: number) => text.slice(0, offset).split('\n').length
   return {
-    value: plainJson(text) ?? new Reader(text).read(),
+    value: new Reader(text).read(),
     lineOf(path) {
       let best = { depth: 0, offset: 0 }
       new Reader(text, (found, offset) => {
@@ -29,15 +30,6 @@ export function readJsonc(text: string): Jsonc {
       }).read()
       return lineAt(best.offset)
     },
-  }
-}
-
-/** The usual file has no comments, and may be large. `undefined` also for one that has to be read with care. */
-function plainJson(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown
-  } catch {
-    return undefined
   }
 }
 
@@ -73,16 +65,17 @@ class Reader {
   }
 
   #object(): Record<string, unknown> {
-    const members: [string, unknown][] = []
+    const members = new Map<string, unknown>()
     this.#elements('}', () => {
       const start = this.#at
       if (this.#text[start] !== '"') throw this.#problem('a name in double quotes is missing')
       const name = this.#string()
+      if (members.has(name)) throw this.#problem('a name is given twice')
       this.#skip()
       if (this.#text[this.#at] !== ':') throw this.#problem('a colon after the name is missing')
       this.#at += 1
       this.#skip()
-      members.push([name, this.#part(name, start)])
+      members.set(name, this.#part(name, start))
     })
     return Object.fromEntries(members)
   }
