@@ -54,7 +54,7 @@ export function ownsMemory(body: Uint8Array): boolean {
 /** Pieces that a body may come in, however small they are. */
 const FREE_PIECES = 16_384
 /** What more of them must have on average, in bytes: a piece costs about the work of so many. */
-export const PIECE_BYTES = 64
+export const CRUMB_BYTES = 64
 
 const NOTHING = Buffer.alloc(0)
 
@@ -116,7 +116,7 @@ class Reading {
 
   /** Bytes one by one take thousands of times the work: no client sends them so, and others would wait. */
   #isCrumbled(): boolean {
-    return this.#pieces > FREE_PIECES + this.#size / PIECE_BYTES
+    return this.#pieces > FREE_PIECES + this.#size / CRUMB_BYTES
   }
 
   #keep(chunk: Uint8Array): void {

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { AnswerStream, BrokerAnswer, BrokerHandler } from '../call/exchange.ts'
 import { refusalAnswer } from '../call/guest-answer.ts'
-import { PIECE_BYTES } from '../call/read-body.ts'
+import { CRUMB_BYTES } from '../call/read-body.ts'
 import { CallRefusal } from '../call/refusal.ts'
 
 /** Largest body that is read to its end although nobody wants it. */
@@ -206,7 +206,7 @@ function drained(incoming: IncomingMessage): Promise<void> {
       resolve()
     }
     incoming.on('data', (chunk: Uint8Array) => {
-      left -= Math.max(chunk.byteLength, PIECE_BYTES)
+      left -= Math.max(chunk.byteLength, CRUMB_BYTES)
       if (left < 0) end()
     })
     incoming.on('end', end)
