@@ -55,6 +55,17 @@ describe('the configuration of an operator', () => {
     )
   })
 
+  test('a service that is named twice is refused: the second one would get the keys of the first', () => {
+    const [first, second] = [
+      JSON.stringify(openai),
+      JSON.stringify({ ...openai, url: 'https://other.example' }),
+    ]
+    const text = JSON.stringify({ ...good, providers: {} })
+    expect(read(text.replace('"providers":{', `"providers":{\n"a":${first},\n"a":${second}`)).problem).toBe(
+      '3: this is not JSON, comments aside: a name is given twice.',
+    )
+  })
+
   test('every problem is told, each with its line and its field', () => {
     const { problem } = read(`{
   "stateDir": 7,
@@ -85,6 +96,17 @@ describe('the configuration of an operator', () => {
       { channels: { 'room:a': { mode: 'sealed' } } },
       'channels.room:a.speakers: is missing',
     ],
+    [
+      'a speaker who is there twice',
+      { channels: { 'room:a': { ...room, speakers: [...room.speakers, { id: 'u', name: 'Another' }] } } },
+      'channels.room:a.speakers: names an id twice',
+    ],
+    [
+      'a speaker whose id no turn can carry',
+      { channels: { 'room:a': { ...room, speakers: [{ id: 'u\nx', name: 'U' }] } } },
+      'channels.room:a: holds a control character',
+    ],
+    ['a channel that no turn can carry', { channels: { 'room:a\u0007': room } }, 'holds a control character'],
     ['a pattern of rooms', { channels: { 'room:*': room } }, 'must be a whole key'],
     [
       'another surface',

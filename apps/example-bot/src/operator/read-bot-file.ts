@@ -135,6 +135,10 @@ function channelProblems(
   if (surface === ROOM && pattern)
     refuse(undefined, `must be a whole key: the page shows each ${ROOM} by name`)
   if (surface === ROOM && (speakers?.length ?? 0) === 0) refuse('speakers', 'is missing: who speaks there')
+  const ids = (speakers ?? []).map(({ id }) => id)
+  if (new Set(ids).size < ids.length) refuse('speakers', 'names an id twice: who pays depends on it')
+  if ([key, ...ids].some((part) => /\p{Cc}/u.test(part)))
+    refuse(undefined, 'holds a control character, in its key or the id of a speaker')
   if (surface === 'discord' && speakers !== undefined) refuse('speakers', 'is for channels of the page')
   if (pattern && on !== undefined) refuse('on', 'is not for patterns: the owner turns their channels on')
   const named = provider !== undefined && providers !== undefined
