@@ -2,6 +2,7 @@ import {
   type AuthSlot,
   type CredentialGetter,
   type CredentialReceipt,
+  type SandboxSpeaker,
   snapshotScope,
 } from '@sandbox/credential-scope'
 import { limits, ROUTE_NAME, type ToolSpec } from '@sandbox/protocol'
@@ -19,8 +20,8 @@ import { readHome, type UpstreamOptions, type UpstreamPicker } from './upstream-
 /** What a host tool learns about the call. Each call gets its own frozen copy. */
 export interface HostToolContext {
   readonly channel: string
-  /** `name` is chosen by the speaker: never key anything on it. */
-  readonly speaker: { readonly id: string; readonly name: string }
+  /** `name` is chosen by the speaker: never key anything on it. `principalId` is there when the turn has one. */
+  readonly speaker: SandboxSpeaker
   /** Fires when the turn ends, the guest leaves, or the call's 60 s are over. */
   readonly signal: AbortSignal
 }

@@ -347,7 +347,7 @@ describe('deliver', () => {
     await rig.broker.stop()
     await outcome
   })
-  test('only known fields travel, and later changes of the object do not', async () => {
+  test('CS-21 only known fields travel, and later changes of the object do not', async () => {
     await using rig = await openRig()
     using guest = rig.guest()
     const worker = await greet(guest)

@@ -42,6 +42,25 @@ describe('SB-17 host tools [call:host-chooses-identity]', () => {
     expect(event.fingerprint).toBeUndefined()
   })
 
+  test('CS-21 a principalId of the bound turn reaches tools and getters, not a host’s other fields', async () => {
+    const seen: unknown[] = []
+    await using rig = await openRig({
+      apiKey: ({ speaker }) => {
+        seen.push(speaker)
+        return 'k'.repeat(20)
+      },
+      tools: [tool((_, { speaker }) => `${seen.push(speaker)}`)],
+    })
+    const speaker = { id: 'u-ann', name: 'Ann', principalId: 'p-1' }
+    const context = { channel: 'web:room', speaker: { ...speaker, tier: 'owner' } }
+    const { nonce, scope } = rig.broker.bind(turnInput({ context }))
+    using guest = rig.guest()
+    await guest.call({ path: '/tools/lookup', headers: callHeaders(nonce), body: { principalId: 'p-eve' } })
+    await modelCall(rig, nonce)
+    expect([scope.speaker, ...seen]).toEqual([speaker, speaker, speaker])
+    expect(rig.upstream.seen[0]?.body).not.toContain('p-1')
+  })
+
   test('W-03 each call gets its own frozen copy: a tool cannot change whose key is spent next', async () => {
     const speakers: string[] = []
     const contexts: object[] = []

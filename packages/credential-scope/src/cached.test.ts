@@ -31,6 +31,17 @@ describe('cached', () => {
     expect(await getter(alpha)).toBe('sk-2')
   })
 
+  test('CS-21 an account that became another person’s asks for a credential of its own', async () => {
+    const { getter } = counted((n) => `sk-${n}`)
+    const of = (principalId: string) => ({ ...alpha, speaker: { ...alpha.speaker, principalId } })
+    expect([await getter(of('p-1')), await getter(of('p-2')), await getter(alpha)]).toEqual([
+      'sk-1',
+      'sk-2',
+      'sk-3',
+    ])
+    expect(await getter(of('p-1'))).toBe('sk-1')
+  })
+
   test('T9 it is not used when its end is near', async () => {
     const { clock, getter } = counted((n) => ({ token: `sk-${n}`, expiresAt: clock.now + 500 }), {
       marginMs: 100,

@@ -10,8 +10,8 @@ export interface CachedOptions {
   /** How long before its `expiresAt` a credential is no longer used, in milliseconds; omitted = 60,000. */
   readonly marginMs?: number
   /**
-   * Scopes with the same text share a credential. Omitted = channel and speaker id: never share. For a source that
-   * does not depend on the scope, such as one command, `() => ''` asks it once for all.
+   * Scopes with the same text share a credential. Omitted = channel, speaker id and `principalId`: never share. For a
+   * source that does not depend on the scope, such as one command, `() => ''` asks it once for all.
    */
   readonly keyOf?: (scope: SandboxCredentialScope) => string
   /** Most credentials that are kept; the one that was not used for longest goes. Omitted = 10,000. */
@@ -65,7 +65,9 @@ class CredentialCache {
     this.#ttlMs = ttlMs
     this.#marginMs = marginMs
     this.#maxEntries = maxEntries
-    this.#keyOf = options.keyOf ?? (({ channel, speaker }) => `${channel}\0${speaker.id}`)
+    this.#keyOf =
+      options.keyOf ??
+      (({ channel, speaker: { id, principalId = '' } }) => `${channel}\0${id}\0${principalId}`)
     this.#now = options.now ?? Date.now
   }
 

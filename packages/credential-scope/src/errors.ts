@@ -3,7 +3,7 @@ const brand = Symbol.for('@sandbox/credential-scope.CredentialError')
 /**
  * Why a credential could not be had. Codes are stable: hosts match on them.
  *
- * - `scope_invalid`: the scope is not `{ channel, speaker: { id, name } }` with usable strings.
+ * - `scope_invalid`: the scope is not `{ channel, speaker: { id, name, principalId? } }` with usable strings.
  * - `credential_missing`: the getter has no credential for this scope (`undefined`, `null` or an empty string).
  * - `credential_error`: the getter threw or rejected; its error is the `cause`.
  * - `credential_invalid`: the getter answered with something that is no usable credential.

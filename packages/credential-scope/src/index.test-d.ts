@@ -31,6 +31,7 @@ expectTypeOf<keyof SandboxCredentialScope>().toEqualTypeOf<'channel' | 'speaker'
 expectTypeOf<SandboxCredentialScope['speaker']>().toEqualTypeOf<{
   readonly id: string
   readonly name: string
+  readonly principalId?: string
 }>()
 
 // The one way out of a secret is its slot: nothing that it has is the credential.

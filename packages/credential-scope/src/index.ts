@@ -28,7 +28,7 @@ export {
   type ResolveOptions,
   resolveCredential,
 } from './resolve-credential.ts'
-export { type SandboxCredentialScope, snapshotScope } from './scope.ts'
+export { type SandboxCredentialScope, type SandboxSpeaker, snapshotScope } from './scope.ts'
 export { type AuthSlot, fingerprintOf, Secret } from './secret.ts'
 export { createSecretMatcher, type SecretMatcher } from './secret-matcher.ts'
 export type { SecretStream } from './secret-stream.ts'

@@ -61,6 +61,32 @@ describe('snapshotScope', () => {
     expect(snapshotScope({ ...scope, speaker: { id: 'u', name: '\u0007' } }).speaker.name).toBe('\u0007')
   })
 
+  test('CS-21 W-09 a principalId is copied when it is given, frozen, after id and name; and is not there otherwise', () => {
+    const speaker = { principalId: 'p-1', name: 'Ann', id: 'u-ann' }
+    const copy = snapshotScope({ channel: 'demo:alpha', speaker })
+    speaker.principalId = 'p-eve'
+    expect(Object.entries(copy.speaker)).toEqual([
+      ['id', 'u-ann'],
+      ['name', 'Ann'],
+      ['principalId', 'p-1'],
+    ])
+    expect(Object.isFrozen(copy.speaker)).toBe(true)
+    const none = snapshotScope({ ...scope, speaker: { ...scope.speaker, principalId: undefined } as never })
+    expect(Reflect.ownKeys(none.speaker)).toEqual(['id', 'name'])
+    const longest = 'p'.repeat(256)
+    expect(
+      snapshotScope({ ...scope, speaker: { ...scope.speaker, principalId: longest } }).speaker.principalId,
+    ).toBe(longest)
+  })
+
+  test.each(['', ' ', 'p'.repeat(257), 'p\n', 7, null])(
+    'CS-21 a principalId that is no id is refused: %j',
+    (principalId) => {
+      const speaker = { ...scope.speaker, principalId } as never
+      expect(codeOf(() => snapshotScope({ ...scope, speaker }))).toBe('scope_invalid')
+    },
+  )
+
   test.each([
     ['no object', null],
     ['a text', 'demo:alpha'],

@@ -1,23 +1,28 @@
 import { CredentialError } from './errors.ts'
 
+/** Who speaks. */
+export interface SandboxSpeaker {
+  /** Stable id of the account that speaks, as the chat service knows it. */
+  readonly id: string
+  /** Display name. People choose it themselves: never pick a credential by it. */
+  readonly name: string
+  /** Stable id of the person behind the account, from hosts that know it. 1 to 256 characters. */
+  readonly principalId?: string
+}
+
 /** For whom a credential is asked: one speaker in one channel. */
 export interface SandboxCredentialScope {
   /** Channel key, `<surface>:<id>`, as the host knows it. */
   readonly channel: string
-  readonly speaker: {
-    /** Stable id of the speaker, as the host knows it. */
-    readonly id: string
-    /** Display name. People choose it themselves: never pick a credential by it. */
-    readonly name: string
-  }
+  readonly speaker: SandboxSpeaker
 }
 
 const CHANNEL_CHARS = 512
 const SPEAKER_CHARS = 256
 
 /**
- * Copies a scope: deep frozen, exactly `{ channel, speaker: { id, name } }`, whatever else the input carries.
- * Later changes of the input do not reach the copy.
+ * Copies a scope: deep frozen, exactly `{ channel, speaker: { id, name, principalId? } }`, whatever else the input
+ * carries; `principalId` is there only when it was given. Later changes of the input do not reach the copy.
  *
  * @throws CredentialError `scope_invalid` when a field is missing, empty (a name may be empty), too long, or
  * holds control characters.
@@ -28,7 +33,12 @@ export function snapshotScope(input: SandboxCredentialScope): SandboxCredentialS
   const speaker = asObject(source.speaker, 'The scope’s speaker')
   const id = asText(speaker.id, 'speaker.id', SPEAKER_CHARS)
   const name = asText(speaker.name, 'speaker.name', SPEAKER_CHARS, true)
-  return Object.freeze({ channel, speaker: Object.freeze({ id, name }) })
+  const { principalId } = speaker
+  const principal =
+    principalId === undefined
+      ? {}
+      : { principalId: asText(principalId, 'speaker.principalId', SPEAKER_CHARS) }
+  return Object.freeze({ channel, speaker: Object.freeze({ id, name, ...principal }) })
 }
 
 function asObject(value: unknown, what: string): Record<string, unknown> {

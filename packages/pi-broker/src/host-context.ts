@@ -3,7 +3,8 @@ import type { PiThinkingLevel } from '@sandbox/protocol'
 
 /**
  * What the host knows about one turn of a Pi worker. It is copied when the turn is bound: later changes of the
- * caller's object do not reach the turn, and every tool gets a frozen copy of its own.
+ * caller's object do not reach the turn, and every tool gets a frozen copy of its own. A speaker's `principalId` is not
+ * copied: the scope of a Pi turn has none.
  */
 export interface PiHostContext extends SandboxCredentialScope {
   /** The operator's profile that the channel runs under: `[a-zA-Z0-9_-]{1,100}`. */

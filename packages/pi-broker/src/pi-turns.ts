@@ -60,5 +60,7 @@ function readContext(context: PiHostContext): BoundContext {
   if (typeof deadline !== 'number' || !Number.isFinite(deadline)) {
     throw new BrokerError('turn_invalid', 'deadline: must be a time on the clock of performance.now()')
   }
-  return Object.freeze({ ...snapshotScope(context), profile, thinking, deadline })
+  const { channel, speaker } = snapshotScope(context)
+  const { id, name } = speaker
+  return Object.freeze({ channel, speaker: Object.freeze({ id, name }), profile, thinking, deadline })
 }

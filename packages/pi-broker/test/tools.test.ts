@@ -40,6 +40,27 @@ describe('PB-11 to PB-13 host tools', () => {
     expect(await rig.reported(({ route }) => route === 'tool')).toMatchObject({ name: 'look', reason: 'ok' })
   })
 
+  test('CS-21 a Pi turn’s scope has no principalId, neither for a tool nor for the one who pays', async () => {
+    const seen: unknown[] = []
+    await using rig = await openRig({
+      oauthToken: ({ speaker }) => {
+        seen.push(speaker)
+        return 'sk-ant-oat01-0123456789'
+      },
+      tools: [
+        tool((_, { speaker }) => {
+          seen.push(speaker)
+          return { ok: true }
+        }),
+      ],
+    })
+    const ann = { id: 'u-ann', name: 'Ann' }
+    const { nonce, scope } = rig.broker.bind(context({ speaker: { ...ann, principalId: 'p-1' } }))
+    await call(rig, nonce, { path: LOOK, body: { input: {} } })
+    await call(rig, nonce)
+    expect([scope.speaker, ...seen]).toEqual([ann, ann, ann])
+  })
+
   test('W-03 a tool that writes into its context changes nothing for others, nor who pays', async () => {
     const scopes: object[] = []
     await using rig = await openRig({

@@ -1,5 +1,5 @@
 import { type BrokerOptions, openSealedBroker } from '@sandbox/broker'
-import { redact } from '@sandbox/credential-scope'
+import { redact, type SandboxSpeaker } from '@sandbox/credential-scope'
 import { createDockerDriver, createProcessDriver, createWarmPool, type Driver } from '@sandbox/docker-worker'
 import { SandboxPluginError } from './errors.ts'
 import { guardedLogger } from './guarded-logger.ts'
@@ -75,15 +75,12 @@ export class SandboxRuntime implements AsyncDisposable {
   }
 
   /**
-   * Answers one message. Resolves with an answer or with words that say why there is none. Rejects only with
+   * Answers one message. The speaker's `principalId`, where the host knows it, reaches `apiKey` and the tools, never the
+   * worker. Resolves with an answer or with words that say why there is none. Rejects only with
    * {@link SandboxPluginError} `closed`, `busy`, `input_invalid`, and `cleanup_failed` when there was an answer
    * but its worker could not be removed.
    */
-  runTurn(
-    channel: ChannelKey,
-    speaker: { readonly id: string; readonly name: string },
-    text: string,
-  ): Promise<TurnReply> {
+  runTurn(channel: ChannelKey, speaker: SandboxSpeaker, text: string): Promise<TurnReply> {
     return this.#runtime.runTurn(channel, speaker, text)
   }
 

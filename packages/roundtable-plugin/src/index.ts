@@ -1,3 +1,4 @@
+export type { SandboxSpeaker } from '@sandbox/credential-scope'
 export { type ChannelStoreOptions, SandboxChannelStore } from './channel/channel-store.ts'
 export { isSandboxAddress } from './claim/address.ts'
 export type { AdmissionOptions } from './claim/admission-limits.ts'

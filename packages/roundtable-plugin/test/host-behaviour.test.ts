@@ -101,6 +101,10 @@ async function pi(): Promise<MadePlugin> {
 
 describe('the small host', () => {
   hostBehaviour(smallHost)
-  pluginBehaviour(smallHost, { name: 'sandbox', kind: 'sandbox', group: 'sandbox', make: sealed, waits })
-  pluginBehaviour(smallHost, { name: 'piSandbox', kind: 'pi-sandbox', group: 'pi', make: pi, waits })
+  const [inSealed, inPi] = [
+    { make: sealed, tellsPrincipal: true },
+    { make: pi, tellsPrincipal: false },
+  ]
+  pluginBehaviour(smallHost, { name: 'sandbox', kind: 'sandbox', group: 'sandbox', waits, ...inSealed })
+  pluginBehaviour(smallHost, { name: 'piSandbox', kind: 'pi-sandbox', group: 'pi', waits, ...inPi })
 })

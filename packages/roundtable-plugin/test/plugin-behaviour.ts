@@ -25,6 +25,8 @@ export interface PluginUnderTest {
   readonly kind: string
   /** The group of its owner commands. */
   readonly group: string
+  /** Its scopes say which person speaks, on a host that knows (0.9). */
+  readonly tellsPrincipal: boolean
   make(): Promise<MadePlugin>
   /** Resolves when the model was asked to `wait`. */
   waits(): Promise<void>
@@ -78,11 +80,11 @@ export function pluginBehaviour(host: HostUnderTest, kind: PluginUnderTest): voi
     expect(texts(it)).toEqual(['fake:1 you said: hello', 'fake:1 you said: again'])
   })
 
-  test(`${kind.name} trap 11.10 the scope of a call has the speaker’s id and name, and nothing of the host’s speaker`, async () => {
+  test(`${kind.name} CS-21 PL-15 trap 11.10 the scope of a call has the account that wrote and ${kind.tellsPrincipal ? 'the principalId' : 'nothing'} of the host’s speaker`, async () => {
     await using it = await open({
       resolveSpeaker: async ({ authorId, authorName }) => ({
-        id: authorId,
-        name: authorName,
+        id: `host ${authorId}`,
+        name: `host ${authorName}`,
         tier: 'owner',
         principalId: 'p-1',
       }),
@@ -90,8 +92,14 @@ export function pluginBehaviour(host: HostUnderTest, kind: PluginUnderTest): voi
     await it.say()
     expect(it.made.scopes.length).toBeGreaterThan(0)
     for (const scope of it.made.scopes) {
-      expect(scope).toEqual({ channel: 'fake:1', speaker: { id: 'u-ann', name: 'Ann' } })
+      expect(scope).toEqual({
+        channel: 'fake:1',
+        speaker: { id: 'u-ann', name: 'Ann', ...(kind.tellsPrincipal && { principalId: 'p-1' }) },
+      })
     }
+    await using old = await open()
+    await old.say()
+    expect(old.made.scopes[0]).toEqual({ channel: 'fake:1', speaker: { id: 'u-ann', name: 'Ann' } })
   })
 
   test(`${kind.name} PL-15 trap 11.2 nobody needs a resolved speaker where the host resolves none, and everybody where it does`, async () => {

@@ -2,11 +2,13 @@ import { existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { HostTool } from '@sandbox/broker'
 import type { Driver, Worker } from '@sandbox/docker-worker'
-import { chatText, chatToolCalls, type UpstreamScript } from '@sandbox/testing'
+import { canary, chatText, chatToolCalls, findSecret, type UpstreamScript } from '@sandbox/testing'
 import { expect, test, vi } from 'vitest'
 import { SandboxRuntime } from '../src/defaults.ts'
 import { SandboxPluginError } from '../src/errors.ts'
+import { ownDir } from './account.ts'
 import { ann, bob, kit, workspaces } from './runtime-kit.ts'
+import { type TappedDriver, tap } from './tapped-driver.ts'
 
 const codeOf = (error: unknown) => (SandboxPluginError.isInstance(error) ? error.code : String(error))
 
@@ -64,6 +66,44 @@ test('[scope:fixed-at-admission] CS-13 W-04 the speaker is who it was when the t
   speaker.id = 'u-mallory'
   await turn
   expect(scopes).toEqual([{ channel: 'fake:1', speaker: ann }])
+})
+
+test('CS-21 W-09 the principalId reaches getters and tools, and neither the worker nor the model', async () => {
+  const speaker = { ...ann, principalId: canary() }
+  const seen: unknown[] = []
+  using taps = ownDir()
+  let tapped: TappedDriver | undefined
+  const who: HostTool = {
+    name: 'who',
+    description: 'Says who asks.',
+    parameters: { type: 'object' },
+    execute: (_, context) => `call ${seen.push(context.speaker)}`,
+  }
+  await using own = await kit({
+    script: ({ body }) =>
+      body.includes('call 2') ? chatText('done') : chatToolCalls([{ name: 'host_who', input: {} }]),
+    wrap: (driver) => {
+      tapped = tap(driver, taps.path)
+      return tapped
+    },
+    runtime: {
+      tools: [who],
+      apiKey: (scope) => {
+        seen.push(scope.speaker)
+        return 'sk-test-0123456789abcdef'
+      },
+    },
+  })
+  expect(await own.runtime.runTurn('fake:1', speaker, 'hello')).toEqual({ ok: true, text: 'done' })
+  expect(seen).toEqual([speaker, speaker, speaker])
+  expect(own.calls.find(({ route }) => route === 'tool')?.scope?.speaker).toEqual(speaker)
+  expect(own.turns.map((event) => event.speaker)).toEqual(own.turns.map(() => ann))
+  const traffic = Buffer.concat([...(tapped?.inward ?? []), ...(tapped?.outward ?? [])])
+  expect(traffic.includes(ann.id)).toBe(true)
+  const asked = own.upstream.seen.map(({ body }) => body).join('\n')
+  for (const bytes of [traffic, asked, (tapped?.outputs ?? []).join('\n')]) {
+    expect(findSecret(bytes, speaker.principalId)).toEqual([])
+  }
 })
 
 test('RL-08 RL-09 one turn at a time in a channel, any number of channels at once', async () => {

@@ -173,6 +173,35 @@ test('PL-15 a host that says who speaks: only messages with a speaker are answer
   expect(claimWith(answers).claim.admit(message())).toBeDefined()
 })
 
+test('CS-21 the resolved speaker’s principalId goes with the account that wrote, as it was admitted', async () => {
+  const seen: unknown[] = []
+  const run: Run = async (_channel, speaker) => {
+    seen.push(speaker)
+    return { ok: true, text: 'hi' }
+  }
+  const speaker = { id: 'other', name: 'Other', tier: 'owner' as const, principalId: 'p-1' }
+  const admission = claimWith(run, { needsSpeaker: true }).claim.admit(message({ speaker }))
+  speaker.principalId = 'p-eve'
+  await admission?.run()
+  // Nobody resolves speakers on 0.8: one on a message is a surface's word.
+  await claimWith(run).claim.admit(message({ speaker }))?.run()
+  expect(seen).toEqual([
+    { id: 'u-ann', name: 'Ann', principalId: 'p-1' },
+    { id: 'u-ann', name: 'Ann' },
+  ])
+})
+
+test('CS-21 PL-15 a resolved speaker without a principalId is not answered, and the operator hears why', () => {
+  const { claim, lines, sent } = claimWith(answers, { needsSpeaker: true })
+  const speaker = { id: 'u-ann', name: 'Ann', tier: 'member' } as const
+  const told = { level: 'warn', fields: { channel: 'fake:1', speaker: 'u-ann' } }
+  expect(claim.admit(message({ speaker }))).toBeUndefined()
+  expect(claim.admit(message({ speaker: { ...speaker, principalId: '' } }))).toBeUndefined()
+  expect(lines).toMatchObject([told, told])
+  expect(claim.admit(message())).toBeUndefined()
+  expect([lines.length, sent]).toEqual([2, []])
+})
+
 test('a message beyond the limits is not taken, and its speaker is told at once, ahead of what waits', async () => {
   const { claim, sent, lines } = claimWith(answers, { limits: new AdmissionLimits({ waitingPerSpeaker: 1 }) })
   const waiting = claim.admit(message())

@@ -1,3 +1,4 @@
+import type { SandboxSpeaker } from '@sandbox/credential-scope'
 import { SandboxPluginError } from '../errors.ts'
 import type {
   ChannelClaim,
@@ -23,7 +24,10 @@ export interface SandboxClaimParts {
   readonly logger: HostLogger
   /** Says which messages are taken. Omitted = all of them. */
   readonly limits?: AdmissionLimits
-  /** True on a host that resolves speakers (0.9): only messages with one are answered. */
+  /**
+   * True on a host that resolves speakers (0.9): only messages with one are answered, and its `principalId` joins the
+   * scope. Otherwise nothing of `message.speaker` is looked at.
+   */
   readonly needsSpeaker?: boolean
   /** How long a reply may take to be posted before the channel goes on without it. Omitted = two minutes. */
   readonly deliveryMs?: number
@@ -58,7 +62,17 @@ export function sandboxClaim(parts: SandboxClaimParts): ChannelClaim {
 function admit(parts: SandboxClaimParts, message: InboundMessage): TurnAdmission | undefined {
   const { channel } = message
   if (!parts.channels.has(channel) || !isSandboxAddress(message)) return undefined
-  if (parts.needsSpeaker === true && message.speaker === undefined) return undefined
+  const principalId = parts.needsSpeaker === true ? message.speaker?.principalId : undefined
+  if (parts.needsSpeaker === true && !principalId) {
+    // Nobody whom the host serves: no word about that. A speaker who is no person is the host's fault.
+    if (message.speaker !== undefined) {
+      parts.logger.warn(
+        { channel, speaker: message.authorId },
+        'a message was not taken: the host says who speaks, but not with which principalId',
+      )
+    }
+    return undefined
+  }
   const admitted = parts.limits?.admit(channel, message.authorId)
   if (admitted?.ok === false) {
     parts.logger.info(
@@ -69,7 +83,11 @@ function admit(parts: SandboxClaimParts, message: InboundMessage): TurnAdmission
     return undefined
   }
   // Copied now: the turn may wait in the queue while somebody changes the message.
-  const speaker = Object.freeze({ id: message.authorId, name: message.authorName })
+  const speaker = Object.freeze({
+    id: message.authorId,
+    name: message.authorName,
+    ...(principalId !== undefined && { principalId }),
+  })
   const text = turnText(message)
   return {
     kind: 'turn',
@@ -81,7 +99,7 @@ function admit(parts: SandboxClaimParts, message: InboundMessage): TurnAdmission
 async function answer(
   parts: SandboxClaimParts,
   channel: ChannelKey,
-  speaker: { readonly id: string; readonly name: string },
+  speaker: SandboxSpeaker,
   text: string,
 ): Promise<void> {
   // The channel may have been turned off while the message waited.

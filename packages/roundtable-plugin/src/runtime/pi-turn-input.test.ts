@@ -40,6 +40,11 @@ test('W-04 CS-13 a turn is copied whole: nothing that the caller changes later r
   }
 })
 
+test('CS-21 a Pi turn has no principalId, whoever gives one', () => {
+  const speaker = { id: 'u-ann', name: 'Ann', principalId: 'p-1' }
+  expect(snapshotPiTurn(request({ speaker })).speaker).toEqual({ id: 'u-ann', name: 'Ann' })
+})
+
 test('every field of a request is read once: a getter cannot answer twice', () => {
   let reads = 0
   const sly = {

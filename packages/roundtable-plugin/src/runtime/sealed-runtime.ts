@@ -1,3 +1,4 @@
+import type { SandboxSpeaker } from '@sandbox/credential-scope'
 import type { WarmPool, WarmPoolOptions, WarmProblem } from '@sandbox/docker-worker'
 import { SandboxPluginError } from '../errors.ts'
 import type { ChannelKey, HostLogger } from '../host-contract.ts'
@@ -110,11 +111,7 @@ export class SealedRuntime implements AsyncDisposable {
    * {@link SandboxPluginError} `closed`, `busy`, `input_invalid`, and `cleanup_failed` when there was an answer
    * but its worker could not be removed.
    */
-  async runTurn(
-    channel: ChannelKey,
-    speaker: { readonly id: string; readonly name: string },
-    text: string,
-  ): Promise<TurnReply> {
+  async runTurn(channel: ChannelKey, speaker: SandboxSpeaker, text: string): Promise<TurnReply> {
     if (this.#closed) throw closed()
     const turn = snapshotTurn(channel, speaker, text)
     const ending = new TurnEnding(this.#policy.turnTimeoutMs)

@@ -79,8 +79,8 @@ export class SealedTurnRun implements SeatTaker {
     const { broker, workerId } = place
     const { signal, deadline } = this.#ending
     signal.throwIfAborted()
-    const { turnId, channel, speaker, text } = this.#turn
-    const bound = broker.bind({ turnId, context: { channel, speaker }, signal })
+    const { turnId, speaker, scope, text } = this.#turn
+    const bound = broker.bind({ turnId, context: scope, signal })
     this.#bound = bound
     this.#ending.spending = bound
     this.#progress.servedBy({ workerId, warm, ...(place.posture && { posture: place.posture }) })

@@ -23,6 +23,18 @@ test('CS-13 W-04 later changes of what the caller passed do not reach the turn',
   expect(Object.isFrozen(turn) && Object.isFrozen(turn.speaker)).toBe(true)
 })
 
+test('CS-21 the principalId is the scope’s alone: what the worker and listeners see has none', () => {
+  const given = { ...speaker, principalId: 'p-1' }
+  const turn = snapshotTurn('a:1', given, 'hi')
+  given.principalId = 'p-eve'
+  expect(turn.scope).toEqual({ channel: 'a:1', speaker: { ...speaker, principalId: 'p-1' } })
+  expect(turn.speaker).toEqual(speaker)
+  expect(Object.isFrozen(turn.scope) && Object.isFrozen(turn.scope.speaker)).toBe(true)
+  for (const principalId of ['', 'x'.repeat(257)]) {
+    expect(code(() => snapshotTurn('a:1', { ...speaker, principalId }, ''))).toBe('input_invalid')
+  }
+})
+
 test('every turn has an id of its own', () => {
   const [a, b] = [snapshotTurn('a:1', speaker, ''), snapshotTurn('a:1', speaker, '')]
   expect(a.turnId).not.toBe(b.turnId)

@@ -1,5 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { CredentialError, snapshotScope } from '@sandbox/credential-scope'
+import {
+  CredentialError,
+  type SandboxCredentialScope,
+  type SandboxSpeaker,
+  snapshotScope,
+} from '@sandbox/credential-scope'
 import { limits } from '@sandbox/protocol'
 import { SandboxPluginError } from '../errors.ts'
 import type { ChannelKey } from '../host-contract.ts'
@@ -8,7 +13,10 @@ import type { ChannelKey } from '../host-contract.ts'
 export interface TurnSnapshot {
   readonly turnId: string
   readonly channel: ChannelKey
+  /** As workers, listeners and words see them: no `principalId`. */
   readonly speaker: { readonly id: string; readonly name: string }
+  /** Who pays. */
+  readonly scope: SandboxCredentialScope
   readonly text: string
 }
 
@@ -16,18 +24,16 @@ export interface TurnSnapshot {
  * Copies what a turn is made of, and checks it.
  * @throws SandboxPluginError `input_invalid`
  */
-export function snapshotTurn(
-  channel: ChannelKey,
-  speaker: { readonly id: string; readonly name: string },
-  text: string,
-): TurnSnapshot {
+export function snapshotTurn(channel: ChannelKey, speaker: SandboxSpeaker, text: string): TurnSnapshot {
   checkChannel(channel)
   refuse(typeof text !== 'string', 'text', 'must be a string')
   refuse(text.length > limits.TURN_TEXT_CHARS, 'text', `has at most ${limits.TURN_TEXT_CHARS} characters`)
+  const scope = copyScope(channel, speaker)
   return Object.freeze({
     turnId: randomBytes(12).toString('hex'),
     channel,
-    speaker: copySpeaker(channel, speaker),
+    speaker: shownSpeaker(scope),
+    scope,
     text,
   })
 }
@@ -50,12 +56,20 @@ export function checkSpeakerId(id: string): void {
 }
 
 /**
- * A frozen copy of the speaker.
+ * A frozen copy of the speaker's id and name.
  * @throws SandboxPluginError `input_invalid`
  */
-export function copySpeaker(channel: ChannelKey, speaker: TurnSnapshot['speaker']): TurnSnapshot['speaker'] {
+export function copySpeaker(channel: ChannelKey, speaker: SandboxSpeaker): TurnSnapshot['speaker'] {
+  return shownSpeaker(copyScope(channel, speaker))
+}
+
+function shownSpeaker({ speaker: { id, name } }: SandboxCredentialScope): TurnSnapshot['speaker'] {
+  return Object.freeze({ id, name })
+}
+
+function copyScope(channel: ChannelKey, speaker: SandboxSpeaker): SandboxCredentialScope {
   try {
-    return snapshotScope({ channel, speaker }).speaker
+    return snapshotScope({ channel, speaker })
   } catch (cause) {
     if (!CredentialError.isInstance(cause)) throw cause
     throw new SandboxPluginError('input_invalid', cause.message, { cause })

@@ -35,10 +35,7 @@ export interface TurnInput {
   /** 1 to 64 characters. */
   readonly turnId: string
   /** Copied at once: later changes of it do not reach the turn. */
-  readonly context: {
-    readonly channel: string
-    readonly speaker: { readonly id: string; readonly name: string }
-  }
+  readonly context: SandboxCredentialScope
   /** Ends the turn when it fires, as `release` does. */
   readonly signal: AbortSignal
 }
