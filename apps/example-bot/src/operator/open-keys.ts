@@ -11,10 +11,6 @@ export function openKeys(
     readonly env?: NodeJS.ProcessEnv
   } = {},
 ): KeyFile {
-  const { keys: path, providers } = config
-  return keyFile({
-    path,
-    ...options,
-    ...(providers === undefined ? {} : { providers: providerOrigins(providers) }),
-  })
+  const { keys: path, providers = {} } = config
+  return keyFile({ path, ...options, providers: providerOrigins(providers) })
 }
