@@ -5,6 +5,7 @@ import type { ChannelKey, HostLogger } from '../host-contract.ts'
 import { ChannelSlots } from './channel-slots.ts'
 import { tellFailure } from './failure-words.ts'
 import { FreshStarts } from './fresh-start.ts'
+import { HandOvers } from './hand-overs.ts'
 import { LeftoverWorkers } from './leftover-workers.ts'
 import { Revocations, type RunningTurn, type SpendingScope } from './revocations.ts'
 import type { TurnPolicy } from './runtime-options.ts'
@@ -49,6 +50,7 @@ export class SealedRuntime implements AsyncDisposable {
   readonly #policy: TurnPolicy
   readonly #log: SealedLog
   readonly #slots = new ChannelSlots<RunningTurn>()
+  readonly #handOvers = new HandOvers()
   readonly #fresh = new FreshStarts()
   readonly #revocations = new Revocations()
   /** Ids of the workers that a turn uses or will use. The driver's sweep reads it while it runs. */
@@ -237,7 +239,8 @@ export class SealedRuntime implements AsyncDisposable {
     )
     using bound = new ReplyBound(REPLY_MS)
     ending.signal.addEventListener('abort', () => bound.begin(), { once: true })
-    const run = new SealedTurnRun(turn, ending, progress, () => bound.begin())
+    const onFailed = () => bound.begin()
+    const run = new SealedTurnRun(turn, ending, progress, { onFailed, handOvers: this.#handOvers })
     progress.enter('starting')
     const answering = this.#answer(run, channel, ending, start)
     const tooLate = bound.late.then(() => failureOfError(run.failure, run.evidence))

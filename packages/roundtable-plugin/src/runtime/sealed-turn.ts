@@ -2,6 +2,7 @@ import type { BoundTurn } from '@sandbox/broker'
 import type { ReadyWorker, Worker } from '@sandbox/docker-worker'
 import type { SealedOutcome } from '@sandbox/protocol'
 import type { FreshStart } from './fresh-start.ts'
+import type { HandOvers } from './hand-overs.ts'
 import type { TurnPolicy } from './runtime-options.ts'
 import type { TurnEnding } from './turn-ending.ts'
 import type { FailureEvidence } from './turn-failure.ts'
@@ -24,12 +25,20 @@ export class SealedTurnRun implements SeatTaker {
   leave: (() => void) | undefined
   /** Called when there will be no answer, before the turn's worker is removed. */
   readonly #onFailed: () => void
+  readonly #handOvers: HandOvers
   #failure: unknown
   #delivering = false
+  #answered = false
   #bound: BoundTurn | undefined
 
-  constructor(turn: TurnSnapshot, ending: TurnEnding, progress: TurnProgress, onFailed: () => void) {
+  constructor(
+    turn: TurnSnapshot,
+    ending: TurnEnding,
+    progress: TurnProgress,
+    { onFailed, handOvers }: { readonly onFailed: () => void; readonly handOvers: HandOvers },
+  ) {
     this.#onFailed = onFailed
+    this.#handOvers = handOvers
     this.#seatedInTime = ending.needsWorkerWithin(START_MS)
     this.#turn = turn
     this.#ending = ending
@@ -97,14 +106,22 @@ export class SealedTurnRun implements SeatTaker {
       tools: [...broker.toolSpecs],
       mcp: await broker.mcpSpecs({ signal }),
     }
-    const outcome = broker.desk.deliver(turn, { deadline, signal })
-    this.#progress.enter('answering')
-    return await beforeExit(outcome, worker)
+    const handedOver = this.#handOvers.begin()
+    try {
+      const delivery = broker.desk.deliver(turn, { deadline, signal })
+      this.#progress.enter('answering')
+      const outcome = await beforeExit(delivery, worker)
+      this.#answered = true
+      return outcome
+    } finally {
+      handedOver()
+    }
   }
 
   /**
    * Ends everything that the turn began, in this order: its signal, its calls, its worker, its socket, its
-   * directory. Every step is taken whatever the others do; returns what went wrong. Never rejects.
+   * directory. Every step is taken whatever the others do; returns what went wrong. Never rejects. A worker that gave
+   * its outcome is removed a little later when other turns are being handed over.
    */
   async settle(): Promise<unknown[]> {
     this.#seatedInTime()
@@ -115,6 +132,7 @@ export class SealedTurnRun implements SeatTaker {
     } catch (problem) {
       problems.push(problem)
     }
+    if (this.#answered) await this.#handOvers.giveWay()
     problems.push(...((await this.#seat?.settle()) ?? []))
     this.leave?.()
     return problems
