@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { tempDir } from '@sandbox/testing'
 import { describe, expect, test } from 'vitest'
@@ -31,6 +31,18 @@ function read(text: string) {
 const problemOf = (more: object) => read(JSON.stringify({ ...good, ...more })).problem
 
 describe('the configuration of an operator', () => {
+  test('one that others may write is refused: they would choose where the keys are sent', () => {
+    using dir = tempDir()
+    const path = join(dir.path, 'bot.jsonc')
+    writeFileSync(path, JSON.stringify(good))
+    for (const mode of [0o666, 0o620, 0o602]) {
+      chmodSync(path, mode)
+      expect(() => readBotFile(path)).toThrow(`chmod go-w ${path}`)
+    }
+    chmodSync(path, 0o644)
+    expect(readBotFile(path).path).toBe(path)
+  })
+
   test('comments are allowed, and paths are relative to the file', () => {
     const text = `// my bot\n${JSON.stringify({ ...good, audit: { path: 'audit.jsonl' }, workers: { piContent: 'pi' } })} // the end`
     const { config, dir } = read(text)

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { CredentialError } from '@sandbox/credential-scope'
 import { type Jsonc, type JsoncPath, readJsonc } from '@sandbox/credential-scope/sources'
@@ -39,12 +39,21 @@ interface Problem {
 
 function parse(path: string): Jsonc {
   let text: string
+  let mode: number
   try {
     text = readFileSync(path, 'utf8')
+    mode = statSync(path).mode
   } catch (cause) {
     const code = (cause as NodeJS.ErrnoException).code ?? 'unknown error'
     const mend = code === 'ENOENT' ? 'Make one with: bot init' : 'Look at its owner and mode.'
     throw new BotError('config', `The configuration ${path} cannot be read (${code}). ${mend}`, { cause })
+  }
+  // Whoever may write it chooses where the keys are sent.
+  if ((mode & 0o022) !== 0) {
+    throw new BotError(
+      'config',
+      `The configuration ${path} may be written by others. Run: chmod go-w ${path}`,
+    )
   }
   try {
     return readJsonc(text)
