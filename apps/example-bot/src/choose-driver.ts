@@ -36,7 +36,7 @@ export async function chooseDriver(options: ChooseDriverOptions): Promise<Driver
     'engine',
     `${asked}, but ${problem}. ${mend(problem)} To try the bot without any sandbox: --driver process${
       image === undefined ? '' : ', without --image'
-    }.`,
+    }, or "driver": "process" of "workers" in the configuration.`,
   )
 }
 
