@@ -1,7 +1,5 @@
 import { chownSync, mkdirSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { buildImage, createDockerDriver } from '@sandbox/docker-worker'
 import { SEALED_PLACEHOLDER } from '@sandbox/protocol'
 import { SandboxRuntime } from '@sandbox/roundtable-plugin'
@@ -16,8 +14,8 @@ import {
   tempDir,
   type UpstreamScript,
 } from '@sandbox/testing'
-import { build } from 'tsup'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { bundleGuest } from './support/bundle-guest.ts'
 import { EngineView } from './support/engine-view.ts'
 import { type RecordedSocket, recordSocket } from './support/recorded-socket.ts'
 
@@ -27,28 +25,6 @@ const isRoot = process.geteuid?.() === 0
 const account = isRoot
   ? { uid: 64_202, gid: 64_202 }
   : { uid: process.geteuid?.() ?? -1, gid: process.getegid?.() ?? -1 }
-const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
-
-/** One file with the official client in it, as an operator's own guest would bring it. */
-async function bundleGuest(outDir: string): Promise<string> {
-  const broker = createRequire(here('../packages/broker/package.json'))
-  await build({
-    config: false,
-    silent: true,
-    entry: { guest: here('./support/openai-guest.mjs') },
-    outDir,
-    format: 'esm',
-    platform: 'node',
-    target: 'node22',
-    noExternal: [/.*/],
-    minify: true,
-    esbuildOptions: (options) => {
-      options.conditions = ['@sandbox/source', 'module', 'node']
-      options.alias = { openai: broker.resolve('openai') }
-    },
-  })
-  return join(outDir, 'guest.js')
-}
 
 const chunk = (delta: object, finish: string | null = null) =>
   `data: ${JSON.stringify({
@@ -97,7 +73,12 @@ const SAYS: readonly (object | readonly string[])[] = [
 describe.skipIf(!dockerGate())('issue 4: the official openai client in a sealed container', () => {
   beforeAll(async () => {
     using dir = tempDir()
-    await buildImage({ tag: IMAGE, engineSocket: ENGINE, bundle: await bundleGuest(dir.path) })
+    const bundle = await bundleGuest(dir.path, {
+      guest: './openai-guest.mjs',
+      library: 'openai',
+      of: 'broker',
+    })
+    await buildImage({ tag: IMAGE, engineSocket: ENGINE, bundle })
   })
 
   test('text, tool calls, parallel tool calls and a stream through the loopback forwarder; the key stays outside [secret:not-in-guest-bytes] [container:no-network] [call:host-chooses-model]', async () => {
