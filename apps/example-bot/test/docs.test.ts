@@ -55,7 +55,7 @@ function machine() {
         const child = execFile(
           '/bin/sh',
           ['-eu', '-c', here(block)],
-          { env: all },
+          { cwd: root, env: all },
           (error, stdout, stderr) =>
             error === null ? done(stdout) : fail(new TypeError(`${error.message}\n${stdout}${stderr}`)),
         )
@@ -128,8 +128,24 @@ test('keys.md: the file, what check and explain say, and a bad edit with its lin
   await expect(place.run(check, '', env)).rejects.toThrow(place.here(problem.trim()))
 })
 
+test('security.md: who paid, what a hostile program was told, and a channel that nobody pays for', async () => {
+  using place = machine()
+  place.put('bot.jsonc', place.here(blocks('operators.md', 'jsonc')[0] ?? ''))
+  place.put('keys.json', blocks('keys.md', 'jsonc')[0] ?? '')
+  for (const name of ['team', 'lab']) place.put(`${name}.key`, `sk-${name}-0123456789\n`)
+  const [check = '', paid = '', told = '', explain = ''] = blocks('security.md', 'sh')
+  const [payers = '', answers = '', explained = ''] = blocks('security.md', 'text')
+  await place.run(check)
+  const withoutPrints = (text: string) => text.replaceAll(/\b[0-9a-f]{12}\b/g, 'PRINT')
+  const rows = await place.run(paid)
+  expect(withoutPrints(rows)).toBe(withoutPrints(payers))
+  expect(new Set(rows.match(/\b[0-9a-f]{12}\b/g)).size).toBe(4)
+  expect(await place.run(told)).toBe(answers)
+  expect(await place.run(explain)).toBe(explained)
+})
+
 test('every command of the pages is one that the bot knows', () => {
-  const all = ['operators.md', 'keys.md'].flatMap((page) => [
+  const all = ['operators.md', 'keys.md', 'security.md'].flatMap((page) => [
     ...blocks(page, 'sh'),
     ...blocks(page, 'console'),
   ])
