@@ -10,6 +10,8 @@ test('the names that users import', () => {
     'createWarmPool',
     'engineSocketPath',
     'exitFailure',
+    'forgetSpeaker',
+    'removeWorkspace',
     'workspaceSize',
   ])
 })
