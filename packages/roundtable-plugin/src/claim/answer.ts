@@ -4,8 +4,12 @@ const CHUNK_CHARS = 2_000
 /** What the chat is told when a turn could not be run at all. Differs from every text of a failed turn. */
 export const THROWN_TEXT = 'Something went wrong on my side, and this message was not answered.'
 
-/** What the chat is told about a message that no turn can carry. */
+/** What the chat is told about a message with more text than a turn can carry. */
 export const TOO_LONG_TEXT = 'This message is too long for me. Please make it shorter.'
+
+/** What the chat is told about a message that no turn can carry for another reason: the channel or who speaks. */
+export const NOT_TAKEN_TEXT =
+  'I could not take this message as it came. If your name here is very long, please shorten it; otherwise please tell the owner of this bot.'
 
 /** A paragraph or a fenced block, and what separates it from what came before. */
 interface Unit {

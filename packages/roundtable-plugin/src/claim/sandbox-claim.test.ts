@@ -1,11 +1,12 @@
+import { limits } from '@sandbox/protocol'
 import { expect, test } from 'vitest'
 import { message, recordingLogger } from '../../test/messages.ts'
-import { SandboxPluginError } from '../errors.ts'
 import type { ChannelKey, OutboundReply } from '../host-contract.ts'
 import type { TurnReply } from '../runtime/sealed-runtime.ts'
+import { snapshotTurn } from '../runtime/turn-snapshot.ts'
 import { isSandboxAddress } from './address.ts'
 import { AdmissionLimits } from './admission-limits.ts'
-import { THROWN_TEXT, TOO_LONG_TEXT } from './answer.ts'
+import { NOT_TAKEN_TEXT, THROWN_TEXT, TOO_LONG_TEXT } from './answer.ts'
 import { sandboxClaim } from './sandbox-claim.ts'
 
 type Run = (channel: ChannelKey, speaker: { id: string; name: string }, text: string) => Promise<TurnReply>
@@ -127,13 +128,20 @@ test('PL-10 W-79 a failed turn says its own words; a thrown one says others, and
   expect(thrown.typing).toHaveLength(2)
 })
 
-test('RL-08 a message that no turn can carry is answered with words for it', async () => {
-  const { claim, sent, lines } = claimWith(async () => {
-    throw new SandboxPluginError('input_invalid', 'text has at most 32000 characters')
+test.each([
+  ['more text than fits', { text: 'x'.repeat(limits.TURN_TEXT_CHARS + 1) }, TOO_LONG_TEXT],
+  ['control characters in the id of a speaker', { authorId: 'u-\u0007' }, NOT_TAKEN_TEXT],
+  ['a name that is too long', { authorName: 'x'.repeat(257) }, NOT_TAKEN_TEXT],
+])('RL-08 a message that no turn can carry is answered with words for it: %s', async (_, parts, words) => {
+  const { claim, sent, lines } = claimWith(async (channel, speaker, text) => {
+    snapshotTurn(channel, speaker, text)
+    return { ok: true, text: 'hi' }
   })
-  await claim.admit(message())?.run()
-  expect(sent).toEqual([{ chunks: [TOO_LONG_TEXT] }])
-  expect(lines.map(({ level }) => level)).toEqual(['warn'])
+  await claim.admit(message(parts))?.run()
+  expect(sent).toEqual([{ chunks: [words] }])
+  expect(lines.map(({ level, fields }) => [level, (fields as { category?: string }).category])).toEqual([
+    ['warn', 'input_invalid'],
+  ])
 })
 
 test('W-77 a reply that cannot be sent is a delivery error, not a failed turn', async () => {

@@ -1,4 +1,5 @@
 import type { SandboxSpeaker } from '@sandbox/credential-scope'
+import { limits } from '@sandbox/protocol'
 import { SandboxPluginError } from '../errors.ts'
 import type {
   ChannelClaim,
@@ -11,7 +12,7 @@ import type {
 import type { SealedRuntime } from '../runtime/sealed-runtime.ts'
 import { isSandboxAddress } from './address.ts'
 import type { AdmissionLimits } from './admission-limits.ts'
-import { splitReply, THROWN_TEXT, TOO_LONG_TEXT } from './answer.ts'
+import { NOT_TAKEN_TEXT, splitReply, THROWN_TEXT, TOO_LONG_TEXT } from './answer.ts'
 import { deliver } from './deliver.ts'
 import { turnText } from './turn-text.ts'
 
@@ -108,7 +109,7 @@ async function answer(
   try {
     const reply = await parts.runtime.runTurn(channel, speaker, text).then(
       (turn) => turn.text,
-      (error) => wordsFor(parts, channel, error),
+      (error) => wordsFor(parts, { channel, text }, error),
     )
     await deliver(parts, channel, { chunks: splitReply(reply) })
   } finally {
@@ -117,13 +118,17 @@ async function answer(
 }
 
 /** Exception text never reaches the chat; the log gets it scrubbed, with the channel. */
-function wordsFor(parts: SandboxClaimParts, channel: ChannelKey, error: unknown): string {
+function wordsFor(
+  parts: SandboxClaimParts,
+  { channel, text }: { channel: ChannelKey; text: string },
+  error: unknown,
+): string {
   const cause = parts.scrub(error instanceof Error ? error.message : String(error))
   const known = SandboxPluginError.isInstance(error)
   const fields = { channel, category: known ? error.code : 'unknown', cause }
   if (known && error.code === 'input_invalid') {
     parts.logger.warn(fields, 'a message was refused')
-    return TOO_LONG_TEXT
+    return text.length > limits.TURN_TEXT_CHARS ? TOO_LONG_TEXT : NOT_TAKEN_TEXT
   }
   parts.logger.error(fields, 'a sandbox turn threw')
   return THROWN_TEXT
