@@ -214,7 +214,7 @@ describe.skipIf(!browserGate())('the page in a browser', () => {
     await second.page.close()
     const third = await play({ port })
     await page.locator('.link', { hasText: 'Refused' }).waitFor()
-    await page.getByRole('alert').getByText('Open the address that the demo printed').waitFor()
+    await page.getByRole('alert').getByText('Open the address that the bot printed').waitFor()
     await page.evaluate((address) => location.assign(address), third.page.address)
     await live(page)
     expect(new URL(page.url()).hash).toBe('')
@@ -251,7 +251,7 @@ describe.skipIf(!browserGate())('the page in a browser', () => {
     opened.push(context)
     const page = await context.newPage()
     await page.goto(new URL(served.address).origin)
-    await page.getByRole('alert').getByText('Open the address that the demo printed').waitFor()
+    await page.getByRole('alert').getByText('Open the address that the bot printed').waitFor()
     expect(await page.locator('.channels li').count()).toBe(0)
   })
 

@@ -64,7 +64,7 @@ export function tokenGuard(token: string): MiddlewareHandler {
   return async (context, next) => {
     if (!timingSafeEqual(want, digest(context.req.header(TOKEN_HEADER) ?? ''))) {
       return context.json(
-        refusal('token_refused', 'Open the address that the demo printed: it holds the key to this page.'),
+        refusal('token_refused', 'Open the address that the bot printed: it holds the key to this page.'),
         403,
       )
     }

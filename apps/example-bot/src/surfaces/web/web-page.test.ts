@@ -189,7 +189,10 @@ describe('who may talk to it', () => {
       expect((await call(path)).status).toBe(403)
       const wrong = await call(path, { headers: { 'x-demo-token': `${page.token.slice(1)}x` } })
       expect(wrong.status).toBe(403)
-      expect(JSON.parse(wrong.text).error.code).toBe('token_refused')
+      expect(JSON.parse(wrong.text).error).toEqual({
+        code: 'token_refused',
+        message: 'Open the address that the bot printed: it holds the key to this page.',
+      })
     },
   )
 
