@@ -284,6 +284,15 @@ describe('a bot that runs for a year', () => {
     expect(await (await fetch(`${await monitorOf(bot)}/metrics`)).text()).toContain(
       'bot_key_file_problems_total 1',
     )
+    rmSync(place.keys)
+    const health = await fetch(`${await monitorOf(bot)}/healthz`)
+    expect([health.status, await health.json()]).toEqual([
+      503,
+      {
+        status: 'failing',
+        checks: { engine: 'ok', keys: 'The key file cannot be used: "bot keys check" says why.' },
+      },
+    ])
   })
 
   test('with content the audit log has what was said, and no key', async () => {

@@ -2,11 +2,12 @@ import type { Server } from 'node:http'
 import { serve } from '@hono/node-server'
 import { Hono } from 'hono'
 import { BotError } from '../errors.ts'
+import { knownHost } from '../surfaces/web/request-guard.ts'
 
 /** How the bot is. */
 export interface Health {
   readonly status: 'ok' | 'failing' | 'stopping'
-  /** What was looked at; a sentence for what is wrong. */
+  /** What was looked at; for what is wrong a sentence without paths, since anybody who reaches the port may read it. */
   readonly checks: Readonly<Record<string, string>>
 }
 
@@ -27,14 +28,20 @@ export interface Monitor {
   close(): Promise<void>
 }
 
+/** Addresses that only this machine reaches. */
+const LOOPBACK = /^(127(\.\d{1,3}){3}|::1)$/
+
 /**
  * Serves `/healthz` (200 when all is well, else 503) and `/metrics` (Prometheus), for programs that watch the bot.
+ * On loopback it answers to loopback names alone, as the page does; elsewhere to whatever name leads there.
  *
  * @throws BotError `monitor` when the port cannot be had.
  */
 export async function openMonitor(options: MonitorOptions): Promise<Monitor> {
   const { listenOn = '127.0.0.1', port, health, metrics } = options
+  const name = listenOn.includes(':') ? `[${listenOn}]` : listenOn
   const app = new Hono()
+  if (LOOPBACK.test(listenOn)) app.use(knownHost([name]))
   app.get('/healthz', async (context) => {
     const told = await health()
     return context.json(told, told.status === 'ok' ? 200 : 503)
@@ -46,7 +53,7 @@ export async function openMonitor(options: MonitorOptions): Promise<Monitor> {
   const at = server.address()
   const bound = typeof at === 'object' && at !== null ? at.port : port
   return {
-    address: `http://${listenOn.includes(':') ? `[${listenOn}]` : listenOn}:${bound}`,
+    address: `http://${name}:${bound}`,
     close: () =>
       new Promise((done) => {
         server.close(() => done())

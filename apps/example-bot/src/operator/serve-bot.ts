@@ -24,6 +24,8 @@ type BotConfig = Extract<Config, { command: 'bot' }>
 type Providers = NonNullable<OperatorConfig['providers']>
 
 const TURN_MS = { sealed: 120_000, pi: 600_000 } as const
+const NO_ENGINE = 'The engine does not answer as it should: "bot doctor" says why.'
+const NO_KEYS = 'The key file cannot be used: "bot keys check" says why.'
 const RESTARTING = 'I am about to be restarted. Please say that again in a minute.'
 
 /**
@@ -200,10 +202,11 @@ class OperatorBot {
 
   async #health({ bot }: StartedBot): Promise<Health> {
     const { engineSocket } = this.#config.workers ?? {}
-    const engine = bot.driverKind === 'docker' ? await engineProblem(engineSocket) : undefined
-    const keys = problemOf(() => this.#keys.rules())
+    const engine = bot.driverKind === 'docker' && (await engineProblem(engineSocket)) !== undefined
+    const keys = fails(() => this.#keys.rules())
     const discord = this.#config.surfaces.discord && { discord: this.#offline ?? 'ok' }
-    const checks = { engine: engine ?? 'ok', keys: keys ?? 'ok', ...discord }
+    // Fixed words: the problems themselves name paths of this machine.
+    const checks = { engine: engine ? NO_ENGINE : 'ok', keys: keys ? NO_KEYS : 'ok', ...discord }
     if (this.#around.signal.aborted) return { status: 'stopping', checks }
     return { status: Object.values(checks).every((found) => found === 'ok') ? 'ok' : 'failing', checks }
   }
@@ -221,11 +224,11 @@ class OperatorBot {
   }
 }
 
-function problemOf(look: () => unknown): string | undefined {
+function fails(look: () => unknown): boolean {
   try {
     look()
-    return undefined
-  } catch (error) {
-    return (error as Error).message
+    return false
+  } catch {
+    return true
   }
 }

@@ -42,7 +42,7 @@ export function knownHost(names: readonly string[] = []): MiddlewareHandler {
   return async (context, next) => {
     const host = context.req.header('host') ?? ''
     if (known.has(host.toLowerCase().replace(/:\d{1,5}$/, ''))) return next()
-    return context.json(refusal('host_refused', 'This page does not answer to this host name.'), 403)
+    return context.json(refusal('host_refused', 'This address does not answer to this host name.'), 403)
   }
 }
 
