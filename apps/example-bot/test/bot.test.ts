@@ -3,16 +3,8 @@ import { readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { chatText, scriptedUpstream } from '@sandbox/testing'
 import { describe, expect, test, vi } from 'vitest'
-import { messagesService, operatorDir } from './operator-kit.ts'
-import {
-  freshStateDir,
-  type RunningDemo,
-  receipts,
-  replies,
-  runDemo,
-  turnDirectories,
-  visit,
-} from './run-demo.ts'
+import { ask, messagesService, operatorDir, runBot as run, stopBot as stop } from './operator-kit.ts'
+import { freshStateDir, type RunningDemo, replies, runDemo, turnDirectories, visit } from './run-demo.ts'
 
 // Every test starts processes of its own.
 vi.setConfig({ testTimeout: 90_000 })
@@ -23,28 +15,10 @@ const speakers = [
 ]
 const sealed = { mode: 'sealed', speakers }
 
-const run = (config: string, env: Record<string, string> = {}): RunningDemo =>
-  runDemo(['--config', config], { env, stateDir: freshStateDir() })
-
-/** Says something on the page, waits for the answer, and returns it with its receipt. */
-async function ask(bot: RunningDemo, channel: string, speaker: string, text: string) {
-  const page = visit(await bot.address)
-  const seen = await page.events(
-    (events) => replies(events).length > 0 && receipts(events).length > 0,
-    () => page.say(channel, speaker, text),
-  )
-  return { reply: replies(seen)[0]?.text, receipt: receipts(seen)[0] }
-}
-
 async function monitorOf(bot: RunningDemo): Promise<string> {
   await bot.address
   const [, address = ''] = /monitor (http:[^\s"]+)/.exec(bot.output()) ?? []
   return address
-}
-
-async function stop(bot: RunningDemo): Promise<void> {
-  bot.child.kill('SIGTERM')
-  expect(await bot.exited).toBe(0)
 }
 
 const auditOf = (path: string) =>

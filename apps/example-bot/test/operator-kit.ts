@@ -1,7 +1,8 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type ScriptedUpstream, type SeenRequest, scriptedUpstream } from '@sandbox/testing'
-import { freshStateDir } from './run-demo.ts'
+import { expect } from 'vitest'
+import { freshStateDir, type RunningDemo, receipts, replies, runDemo, visit } from './run-demo.ts'
 
 /** A directory as `bot init` leaves it, in the hands of a test. */
 export interface OperatorDir extends Disposable {
@@ -33,6 +34,26 @@ export function operatorDir(bot: object, rules: readonly object[]): OperatorDir 
     put,
     [Symbol.dispose]: () => rmSync(dir, { recursive: true, force: true }),
   }
+}
+
+/** Starts the bot of a configuration. */
+export const runBot = (config: string, env: Record<string, string> = {}): RunningDemo =>
+  runDemo(['--config', config], { env, stateDir: freshStateDir() })
+
+/** Says something on the page, waits for the answer, and returns it with its receipt. */
+export async function ask(bot: RunningDemo, channel: string, speaker: string, text: string) {
+  const page = visit(await bot.address)
+  const seen = await page.events(
+    (events) => replies(events).length > 0 && receipts(events).length > 0,
+    () => page.say(channel, speaker, text),
+  )
+  return { reply: replies(seen)[0]?.text, receipt: receipts(seen)[0] }
+}
+
+/** Stops it in order. */
+export async function stopBot(bot: RunningDemo): Promise<void> {
+  bot.child.kill('SIGTERM')
+  expect(await bot.exited).toBe(0)
 }
 
 /** A Messages service on loopback that answers with one text, in events. */
