@@ -170,6 +170,61 @@ describe('usage', () => {
       ],
     })
   })
+
+  test('the same by speaker, wherever they speak: a refused turn took its time and no token', () => {
+    const ben = { id: 'u-ben', name: 'Ben' }
+    const some = [
+      receipt({ tokens: { input: 10, output: 5 }, cost: 1, durationMs: 10 }),
+      receipt({ speaker: ben, tokens: { input: 3, output: 4 }, cost: 0.5, durationMs: 50 }),
+      receipt({ channel: 'demo:b', tokens: { input: 7, output: 1 }, cost: 2, durationMs: 40 }),
+      receipt({
+        channel: 'demo:b',
+        speaker: ben,
+        ok: false,
+        category: 'credential',
+        refusals: { credential_missing: 1 },
+        durationMs: 20,
+      }),
+    ]
+    expect(usageSeries(some, 'speaker')).toEqual({
+      groups: ['Ann (u-ann)', 'Ben (u-ben)'],
+      turns: [0, 1, 2, 3, 4],
+      tokens: [
+        [0, 15, 15, 23, 23],
+        [0, 0, 7, 7, 7],
+      ],
+      cost: [
+        [0, 1, 1, 3, 3],
+        [0, 0, 0.5, 0.5, 0.5],
+      ],
+      durationMs: [
+        [null, 10, null, 40, null],
+        [null, null, 50, null, 20],
+      ],
+    })
+    expect(usageBy(some, 'speaker')).toEqual([
+      {
+        group: 'Ann (u-ann)',
+        turns: 2,
+        refused: 0,
+        input: 17,
+        output: 6,
+        cost: 3,
+        medianMs: 40,
+        slowestMs: 40,
+      },
+      {
+        group: 'Ben (u-ben)',
+        turns: 2,
+        refused: 1,
+        input: 3,
+        output: 4,
+        cost: 0.5,
+        medianMs: 50,
+        slowestMs: 50,
+      },
+    ])
+  })
 })
 
 test('words and figures', () => {
