@@ -5,6 +5,7 @@ import { CallRefusal } from '../call/refusal.ts'
 import type { UpstreamAnswer } from '../upstream/open-upstream.ts'
 import { EventReader } from './event-reader.ts'
 import { EventScanner, type EventScannerOptions } from './event-scanner.ts'
+import { PatientReader } from './patient-reader.ts'
 
 /** Bounds of one stream. */
 export interface StreamLimits {
@@ -43,9 +44,6 @@ export class EventAnswer implements AsyncIterable<Uint8Array> {
   readonly #options: EventAnswerOptions
   readonly #scanner: EventScanner
   #reason: CallReason = 'aborted'
-  #pending: Promise<IteratorResult<Uint8Array, unknown>> | undefined
-  #quiet: NodeJS.Timeout | undefined
-  #onQuiet = () => {}
 
   constructor(options: EventAnswerOptions) {
     this.#options = options
@@ -58,12 +56,13 @@ export class EventAnswer implements AsyncIterable<Uint8Array> {
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void> {
-    const { upstream, family, signal } = this.#options
-    const reader = upstream.body[Symbol.asyncIterator]()
+    const { upstream, family, signal, limits } = this.#options
+    const chunks = upstream.body[Symbol.asyncIterator]()
+    const reader = new PatientReader(chunks, limits.keepAliveMs)
     try {
       yield* this.#events(reader)
       this.#reason = this.#scanner.failed ? 'upstream_error' : 'ok'
-      upstream.finish(reader)
+      upstream.finish(chunks)
     } catch (error) {
       upstream.cancel()
       signal.throwIfAborted()
@@ -72,18 +71,18 @@ export class EventAnswer implements AsyncIterable<Uint8Array> {
       this.#reason = refusal.reason
       yield family.failure(wireError(refusal))
     } finally {
-      clearTimeout(this.#quiet)
+      reader.stop()
       if (this.#reason === 'aborted') upstream.cancel()
     }
   }
 
   /** Everything up to an end that the provider declared. Throws a refusal in place of any other end. */
-  async *#events(reader: AsyncIterator<Uint8Array>): AsyncGenerator<Uint8Array, void> {
+  async *#events(reader: PatientReader): AsyncGenerator<Uint8Array, void> {
     const { limits } = this.#options
     const events = new EventReader(limits)
     let left = limits.totalBytes
     for (;;) {
-      const next = await this.#next(reader)
+      const next = await reader.next()
       if (next === undefined) {
         yield KEEP_ALIVE
         continue
@@ -119,21 +118,5 @@ export class EventAnswer implements AsyncIterable<Uint8Array> {
       if (error.reason === 'reflection') this.#options.onReflection()
       return { out, refusal: error }
     }
-  }
-
-  /** The next chunk; `undefined` when it is still awaited after a while. */
-  #next(reader: AsyncIterator<Uint8Array>): Promise<IteratorResult<Uint8Array> | undefined> {
-    this.#pending ??= reader.next()
-    const pending = this.#pending
-    // One timer for the whole stream: to set one per event costs more than to search it.
-    this.#quiet ??= setTimeout(() => this.#onQuiet(), this.#options.limits.keepAliveMs)
-    this.#quiet.refresh()
-    return new Promise((resolve, reject) => {
-      this.#onQuiet = () => resolve(undefined)
-      pending.then((next) => {
-        this.#pending = undefined
-        resolve(next)
-      }, reject)
-    })
   }
 }
