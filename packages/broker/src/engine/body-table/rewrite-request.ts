@@ -77,7 +77,8 @@ function roomFor(size: number, bytes: Uint8Array, reuse: boolean | undefined): U
   const { buffer, byteOffset } = bytes
   if (reuse === true && byteOffset + size <= buffer.byteLength)
     return new Uint8Array(buffer, byteOffset, size)
-  return Buffer.allocUnsafeSlow(size)
+  // Of the pool when small: memory of its own takes longer to get than all the copying.
+  return Buffer.allocUnsafe(size)
 }
 
 /** What stays, and where it will be. */
