@@ -1,4 +1,5 @@
 import { DISCORD } from '../commands/discord-commands.ts'
+import { SandboxPluginError } from '../errors.ts'
 import { guardedLogger } from '../guarded-logger.ts'
 import type {
   ChatSurface,
@@ -11,7 +12,7 @@ import type {
 import { ChannelQueue } from './channel-queue.ts'
 import { CommandRegistry } from './command-registry.ts'
 import { type Conversations, conversations } from './conversations.ts'
-import { type HostPlugin, linkPlugins } from './link-plugins.ts'
+import { giveBack, type HostPlugin, linkPlugins } from './link-plugins.ts'
 import { Router, type SpeakerResolver } from './router.ts'
 import { ServiceRegistry } from './service-registry.ts'
 import { SurfaceRegistry, surfaceOf } from './surface-registry.ts'
@@ -37,7 +38,10 @@ export interface HostOptions {
 
 /** A small chat host: one queue per channel, a router over claims, surfaces and services. */
 export interface Host extends AsyncDisposable {
-  /** Starts each plugin's surfaces and services, then the host's surfaces. When one fails, everything is stopped. */
+  /**
+   * Starts each plugin's surfaces and services, then the host's surfaces. When one fails, everything is stopped.
+   * Idempotent; rejects with `closed` when the host is stopped meanwhile, or was before.
+   */
   start(): Promise<void>
   readonly conversations: Conversations
   readonly surfaces: SurfaceRegistry
@@ -79,7 +83,12 @@ export async function createHost(options: HostOptions): Promise<Host> {
     Object.hasOwn(apiKeys, provider) ? apiKeys[provider] : undefined
   const linked = await linkPlugins(options.plugins, registry, { logger, env, queue, surfaces, apiKey })
   const groups = [...linked.contributions, { surfaces: options.surfaces ?? [] }]
-  for (const { surfaces: own = [] } of groups) for (const surface of own) surfaces.add(surface)
+  try {
+    for (const { surfaces: own = [] } of groups) for (const surface of own) surfaces.add(surface)
+  } catch (cause) {
+    await giveBack(linked.contributions)
+    throw cause
+  }
   surfaces.link()
   commands.close()
   const router = new Router({
@@ -116,6 +125,7 @@ class SmallHost implements Host {
   readonly #router: Router
   readonly #logger: HostLogger
   readonly #parts: readonly HostService[]
+  #started: Promise<void> | undefined
   #stopped: Promise<void> | undefined
 
   constructor(parts: HostParts) {
@@ -129,20 +139,9 @@ class SmallHost implements Host {
     this.#parts = parts.parts
   }
 
-  async start(): Promise<void> {
-    try {
-      for (const part of this.#parts) {
-        await part.start?.()
-      }
-    } catch (cause) {
-      await this.stop()
-      throw cause
-    }
-    for (const part of this.#parts) {
-      part
-        .startInBackground?.()
-        .catch((err) => this.#logger.error({ service: part.name, err }, 'a service failed'))
-    }
+  start(): Promise<void> {
+    this.#started ??= this.#begin()
+    return this.#started
   }
 
   stop({ drainMs = 0 } = {}): Promise<void> {
@@ -152,6 +151,34 @@ class SmallHost implements Host {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.stop()
+  }
+
+  async #begin(): Promise<void> {
+    try {
+      for (const part of this.#parts) {
+        this.#requireRunning()
+        await part.start?.()
+      }
+      this.#requireRunning()
+    } catch (cause) {
+      await this.stop()
+      throw cause
+    }
+    for (const part of this.#parts) void this.#startLate(part)
+  }
+
+  /** What is started after a stop would never be stopped. */
+  #requireRunning(): void {
+    if (this.#stopped === undefined) return
+    throw new SandboxPluginError('closed', 'The host was stopped. Make a new one with createHost.')
+  }
+
+  async #startLate(part: HostService): Promise<void> {
+    try {
+      await part.startInBackground?.()
+    } catch (err) {
+      this.#logger.error({ service: part.name, err }, 'a service failed')
+    }
   }
 
   async #end(drainMs: number): Promise<void> {
@@ -170,9 +197,18 @@ class SmallHost implements Host {
 
   async #drain(drainMs: number): Promise<void> {
     const until = performance.now() + drainMs
-    const busy = () =>
-      this.queue.busy().length > 0 || this.#parts.some((part) => (part.busy?.() ?? []).length > 0)
+    const busy = () => this.queue.busy().length > 0 || this.#parts.some((part) => this.#isBusy(part))
     while (busy() && performance.now() < until) await new Promise((done) => setTimeout(done, 50))
+  }
+
+  /** One that cannot say is not waited for. */
+  #isBusy(part: HostService): boolean {
+    try {
+      return (part.busy?.() ?? []).length > 0
+    } catch (err) {
+      this.#logger.error({ service: part.name, err }, 'a service could not say whether it is busy')
+      return false
+    }
   }
 }
 

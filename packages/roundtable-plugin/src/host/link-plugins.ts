@@ -50,7 +50,7 @@ export async function linkPlugins(
   }
   const contributions: PluginContribution[] = []
   try {
-    for (const plugin of plugins) contributions.push(await setUp(plugin, registry, context))
+    for (const plugin of plugins) await setUp(plugin, registry, context, contributions)
     const claims = contributions.flatMap(({ channels = [] }) => channels)
     checkNames('claims', claims)
     checkNames(
@@ -59,9 +59,19 @@ export async function linkPlugins(
     )
     return { claims: claims.toSorted((a, b) => b.priority - a.priority), contributions }
   } catch (cause) {
-    // What the others opened in their setup is given back.
-    for (const { services = [] } of contributions) for (const service of services) await service.stop?.()
+    await giveBack(contributions)
     throw cause
+  }
+}
+
+/** Stops what setups opened, when nothing comes of them. Never rejects: why is told already. */
+export async function giveBack(contributions: readonly PluginContribution[]): Promise<void> {
+  for (const service of contributions.flatMap(({ services }) => services ?? []).toReversed()) {
+    try {
+      await service.stop?.()
+    } catch {
+      // The others are stopped all the same.
+    }
   }
 }
 
@@ -69,16 +79,18 @@ async function setUp(
   plugin: HostPlugin,
   registry: ServiceRegistry,
   context: Omit<HostContext, 'services'>,
-): Promise<PluginContribution> {
+  contributions: PluginContribution[],
+): Promise<void> {
   const { name } = plugin
   for (const key of plugin.requires ?? []) registry.get(key)
   const services = registry.view(name, plugin.provides)
   const contribution = await plugin.setup({ ...context, services })
-  services.close()
   refuse(typeof contribution !== 'object' || contribution === null, `the setup of ${name} returned no object`)
+  // Before it is looked at: what it opened is given back when it is refused.
+  contributions.push(contribution)
+  services.close()
   const unknown = Object.keys(contribution).find((part) => !PARTS.includes(part))
   refuse(unknown !== undefined, `${name} contributes "${unknown}"; this host knows ${PARTS.join(', ')}`)
-  return contribution
 }
 
 function checkNames(what: string, named: readonly { readonly name: string }[]): void {

@@ -177,3 +177,30 @@ test('routing: a mark that hangs holds no turn', async () => {
   await Promise.all(handled)
   expect(runs).toBe(2)
 })
+
+test('routing: a mark is taken away once it is there, however slow the chat is', async () => {
+  const marks: string[] = []
+  const slow = Promise.withResolvers<void>()
+  const open = Promise.withResolvers<void>()
+  const busy = {
+    react: () => slow.promise.then(() => void marks.push('+')),
+    unreact: async () => void marks.push('-'),
+  }
+  const { host } = await hostWith([claim('c', 1, { admit: () => admission(() => open.promise, { busy }) })])
+  const handled = [host.conversations.handle(message()), host.conversations.handle(message())]
+  await tick()
+  open.resolve()
+  await Promise.all(handled)
+  slow.resolve()
+  await tick()
+  expect(marks).toEqual(['+', '-'])
+})
+
+test('routing: handle never rejects, whatever a surface delivers', async () => {
+  const { host, lines } = await hostWith([claim('c', 1)])
+  const forwarded = { text: 'x', source: 'fake:9', url: 'u' }
+  for (const given of [undefined, {}, { ...message(), text: undefined, forwarded }]) {
+    await host.conversations.handle(given as unknown as InboundMessage)
+  }
+  expect(lines.map(({ level }) => level)).toEqual(['error', 'error', 'error'])
+})

@@ -41,8 +41,12 @@ export class Router {
   }
 
   /** Resolves when the message's turn is over, or the message was dropped. Never rejects. */
-  handle(message: InboundMessage): Promise<void> {
-    return this.#forwards.pass(message)
+  async handle(message: InboundMessage): Promise<void> {
+    try {
+      await this.#forwards.pass(message)
+    } catch (err) {
+      this.#parts.logger.error({ err }, 'what a surface delivered is no message')
+    }
   }
 
   /** Sends on the forwards that wait for words. */
@@ -98,12 +102,13 @@ export class Router {
       return
     }
     try {
+      let marked = Promise.resolve()
       const turn = queue.run(channel, async () => {
-        // Not waited for: a mark that hangs must not hold the turn.
-        if (waits) void this.#mark(channel, () => busy.unreact(WAITING))
+        // Not waited for: a mark that hangs must not hold the turn. Taken away once it is there, or it would stay.
+        if (waits) void marked.then(() => this.#mark(channel, () => busy.unreact(WAITING)))
         await admission.run()
       })
-      if (waits) void this.#mark(channel, () => busy.react(WAITING))
+      if (waits) marked = this.#mark(channel, () => busy.react(WAITING))
       await turn
     } catch (err) {
       if (SandboxPluginError.isInstance(err) && err.code === 'closed') {

@@ -1,9 +1,9 @@
 import { SandboxPluginError } from '../errors.ts'
 import type { ChannelKey, ChatSurface, HostSurfaces, OutboundReply } from '../host-contract.ts'
 
-/** The part before the first colon. */
+/** The part before the first colon; empty for what is no channel key. */
 export function surfaceOf(channel: ChannelKey): string {
-  return channel.slice(0, channel.indexOf(':'))
+  return channel.slice(0, Math.max(0, channel.indexOf(':')))
 }
 
 /** Finds the surface of a channel by its prefix. */
@@ -47,14 +47,16 @@ export class SurfaceRegistry implements HostSurfaces {
     await surface.sendReply(channel, reply)
   }
 
-  /** Shows that somebody is typing, until the returned function is called. */
+  /** Shows that somebody is typing, until the returned function is called. A surface that fails at it costs no turn. */
   startTyping(channel: ChannelKey): () => void {
-    return this.of(channel)?.startTyping?.(channel) ?? nothing
+    const surface = this.of(channel)
+    return shown(() => surface?.startTyping?.(channel))
   }
 
-  /** Shows a way to stop, until the returned function is called. */
+  /** Shows a way to stop, until the returned function is called. A surface that fails at it costs no turn. */
   showStop(channel: ChannelKey): () => void {
-    return this.of(channel)?.showStop?.(channel) ?? nothing
+    const surface = this.of(channel)
+    return shown(() => surface?.showStop?.(channel))
   }
 
   /** Marks a message, where the surface can. */
@@ -68,4 +70,15 @@ export class SurfaceRegistry implements HostSurfaces {
   }
 }
 
-function nothing(): void {}
+function shown(show: () => (() => void) | undefined): () => void {
+  const hide = quietly(show)
+  return () => void quietly(() => hide?.())
+}
+
+function quietly<T>(act: () => T): T | undefined {
+  try {
+    return act()
+  } catch {
+    return undefined
+  }
+}
