@@ -1,4 +1,3 @@
-import type { Readable } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate, createInflateRaw } from 'node:zlib'
 import { ResponseTooLargeError, SafeFetchError } from './errors.ts'
 
@@ -11,12 +10,19 @@ export interface AnswerHead {
 /** More codings than this, one upon the other, are a trick. */
 const MOST_CODINGS = 2
 
+/** Room for an answer to begin with. */
+const LEAST_BYTES = 64 * 1024
+
 /**
  * Reads an answer to its end and undoes its content codings: gzip, deflate with or without its zlib frame, br, and two
  * of them in a row. Bounded before and after decoding.
  * @throws ResponseTooLargeError, SafeFetchError `encoding`
  */
-export async function readAnswer(body: Readable, head: AnswerHead, maxBytes: number): Promise<Buffer> {
+export async function readAnswer(
+  body: AsyncIterable<unknown>,
+  head: AnswerHead,
+  maxBytes: number,
+): Promise<Buffer> {
   const codings = codingsOf(head.headers)
   const declared = Number(head.headers.get('content-length') ?? 0)
   if (declared > maxBytes) throw new ResponseTooLargeError(maxBytes, head)
@@ -57,14 +63,21 @@ function decoderFor(coding: string, bytes: Buffer) {
   return ((bytes[0] ?? 0) & 0x0f) === 8 ? createInflate() : createInflateRaw()
 }
 
+/** Pieces are copied as they come: a stranger may send one byte at a time, and a kept piece costs a hundred. */
 async function gather(source: AsyncIterable<unknown>, head: AnswerHead, maxBytes: number): Promise<Buffer> {
-  const chunks: Buffer[] = []
+  let held = Buffer.alloc(0)
   let size = 0
   for await (const chunk of source) {
     const bytes = chunk as Buffer
-    size += bytes.length
-    if (size > maxBytes) throw new ResponseTooLargeError(maxBytes, head)
-    chunks.push(bytes)
+    const needed = size + bytes.length
+    if (needed > maxBytes) throw new ResponseTooLargeError(maxBytes, head)
+    if (needed > held.length) {
+      const larger = Buffer.allocUnsafe(Math.min(maxBytes, Math.max(needed, 2 * held.length, LEAST_BYTES)))
+      larger.set(held.subarray(0, size))
+      held = larger
+    }
+    held.set(bytes, size)
+    size = needed
   }
-  return Buffer.concat(chunks, size)
+  return held.subarray(0, size)
 }
