@@ -206,6 +206,8 @@ function drained(incoming: IncomingMessage): Promise<void> {
       resolve()
     }
     incoming.on('data', (chunk: Uint8Array) => {
+      // Thousands of crumbs may still be on their way in one read.
+      if (left < 0) return
       left -= Math.max(chunk.byteLength, CRUMB_BYTES)
       if (left < 0) end()
     })
