@@ -101,7 +101,8 @@ export function fired(changes: Partial<PrecheckScriptContext> = {}): PrecheckScr
   }
 }
 
-function noting(driver: Driver, started: WorkerSpec[]): Driver {
+/** The same driver, which notes the workers that it starts. */
+export function noting(driver: Driver, started: WorkerSpec[]): Driver {
   return {
     kind: driver.kind,
     isolation: driver.isolation,

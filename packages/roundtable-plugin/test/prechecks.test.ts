@@ -4,7 +4,7 @@ import { findSecret } from '@sandbox/testing'
 import { describe, expect, test, vi } from 'vitest'
 import { PrecheckError, precheckScriptRunner } from '../src/prechecks/index.ts'
 import { ownDir, userOptions } from './account.ts'
-import { fired, precheckKit } from './precheck-kit.ts'
+import { fired, noting, precheckKit } from './precheck-kit.ts'
 import { type TappedDriver, tap } from './tapped-driver.ts'
 
 /** Looks for tea in the notes. */
@@ -232,6 +232,40 @@ describe('PC-14 what wakes the turn', () => {
     await kit.runner.dispose()
     expect(kit.left()).toEqual([])
   })
+
+  test('PC-14 what a script decided is not lost to an engine that hangs when its worker is removed', async () => {
+    const removal = Promise.withResolvers<void>()
+    const asked = Promise.withResolvers<void>()
+    await using kit = await precheckKit({
+      wrap: (driver) => ({
+        ...noting(driver, []),
+        async start(spec, signal) {
+          const worker = await driver.start(spec, signal)
+          const remove = worker.remove.bind(worker)
+          return Object.assign(worker, {
+            async remove() {
+              asked.resolve()
+              await removal.promise
+              await remove()
+            },
+          })
+        },
+      }),
+    })
+    const running = kit.runner.run('export default () => ({ wake: false, note: "calm" })', fired())
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      await asked.promise
+      await vi.advanceTimersByTimeAsync(5_000)
+      vi.useRealTimers()
+      expect(await running).toEqual({ wake: false, note: 'calm' })
+    } finally {
+      vi.useRealTimers()
+      removal.resolve()
+    }
+    await kit.runner.dispose()
+    expect(kit.left()).toEqual([])
+  })
 })
 
 describe('the runner', () => {
@@ -255,6 +289,42 @@ describe('the runner', () => {
     expect(await other.runner.describe({ channel: 'fake:1', target: 'agent' })).toMatch(
       /There is no tool that it may call\.$/,
     )
+  })
+
+  test('PC-09 a run more than may be at once waits, one more than may wait is refused', async () => {
+    const acked = Promise.withResolvers<void>()
+    await using kit = await precheckKit({
+      runner: {
+        maxRunning: 1,
+        maxQueued: 1,
+        timeoutMs: 5_000,
+        onCall: ({ name }) => name === 'ack' && acked.resolve(),
+      },
+    })
+    const over = new AbortController()
+    const first = failure(kit.runner.run(FOREVER, fired({ signal: over.signal })))
+    await acked.promise
+    const second = kit.runner.run('export default () => ({ wake: false })', fired())
+    const third = kit.runner.run(FINDS, fired())
+    expect(await failure(third)).toBe('Too many scripts run already: this one was not begun.')
+    expect(kit.started).toHaveLength(1)
+    over.abort()
+    expect(await first).toBe('The script was stopped.')
+    expect(await second).toEqual({ wake: false })
+    expect([kit.started.length, kit.left()]).toEqual([2, []])
+  })
+
+  test('PC-09 a run that gets no place in time is told so; dispose ends one that waits', async () => {
+    await using kit = await precheckKit({ runner: { maxRunning: 1, timeoutMs: 2_000 } })
+    const holder = failure(kit.runner.run(FOREVER, fired()))
+    const late = failure(kit.runner.run(FINDS, fired()))
+    expect(await holder).toBe('The script was not done within 2 s.')
+    expect(await late).toBe('Other scripts left no place for this one within 2 s.')
+    const again = failure(kit.runner.run(FOREVER, fired()))
+    const waits = failure(kit.runner.run(FINDS, fired()))
+    await kit.runner.dispose()
+    expect([await again, await waits]).toEqual(['The script was stopped.', 'The script was stopped.'])
+    expect(kit.left()).toEqual([])
   })
 
   test('its time is what the host reads', async () => {
@@ -291,6 +361,8 @@ describe('the runner', () => {
     ['speaker', { speaker: 'u-ann' }],
     ['timeoutMs', { timeoutMs: 999 }],
     ['maxCalls', { maxCalls: 101 }],
+    ['maxRunning', { maxRunning: 0 }],
+    ['maxQueued', { maxQueued: -1 }],
     ['driver', { driver: 'other' }],
     ['runRoot', { runRoot: 'relative' }],
     ['image', { driver: 'docker', image: '' }],

@@ -56,6 +56,7 @@ export interface DelegatorOptions {
   readonly maxReportChars?: number
   /** Characters of the reason of a failure. Omitted = 600. */
   readonly diagnosticChars?: number
+  /** A throw is ignored. */
   readonly logger?: HostLogger
 }
 

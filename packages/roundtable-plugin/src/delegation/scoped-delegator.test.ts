@@ -207,6 +207,23 @@ describe('what is delivered', () => {
     expect([calls, lines]).toEqual([1, [{ job: id, channel: 'fake:1', cause: 'the room is gone' }]])
   })
 
+  test.each(['throw', 'reject'])(
+    'DG-06 a logger whose lines %s harms neither the host nor the next job',
+    async (how) => {
+      const fails = () => {
+        if (how === 'throw') throw new TypeError('disk full')
+        return Promise.reject(new TypeError('disk full'))
+      }
+      const { it } = delegator({
+        logger: { info: fails, warn: fails, error: fails },
+        deliver: () => Promise.reject(new TypeError('the room is gone')),
+      })
+      it.start(request)
+      await it.idle()
+      expect(it.runningChannels()).toEqual([])
+    },
+  )
+
   test('DG-06 W-91 a delivery that never settles gives its place back after two minutes', async () => {
     vi.useFakeTimers()
     const lines: object[] = []

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { redact } from '@sandbox/credential-scope'
-import type { ChannelKey } from '../host-contract.ts'
+import { guardedLogger } from '../guarded-logger.ts'
+import type { ChannelKey, HostLogger } from '../host-contract.ts'
 import { inTime } from '../in-time.ts'
 import { DelegationError } from './delegation-error.ts'
 import {
@@ -26,13 +27,16 @@ class HostStopped extends Error {}
  */
 export class ScopedSandboxDelegator implements AsyncDisposable {
   readonly #options: DelegatorOptions
+  readonly #logger: HostLogger | undefined
   readonly #limits: ResolvedDelegatorOptions
   readonly #jobs = new Map<DelegationJob, { stop: AbortController; settled: Promise<void> }>()
   #closed = false
 
   /** @throws SandboxPluginError `options_invalid` */
   constructor(options: DelegatorOptions) {
+    const { logger } = options
     this.#options = options
+    this.#logger = logger && guardedLogger(logger)
     this.#limits = resolveDelegatorOptions(options)
   }
 
@@ -135,7 +139,7 @@ export class ScopedSandboxDelegator implements AsyncDisposable {
       await inTime(() => this.#options.deliver(job, outcome))
     } catch (error) {
       const cause = redact(wordsOf(error))
-      this.#options.logger?.error({ job: job.id, channel: job.channel, cause }, 'a report was not delivered')
+      this.#logger?.error({ job: job.id, channel: job.channel, cause }, 'a report was not delivered')
     }
   }
 }

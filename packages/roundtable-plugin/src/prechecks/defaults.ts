@@ -5,6 +5,7 @@ import { accountOf, checkDriverChoice, earlierOf } from '../defaults.ts'
 import { guardedLogger } from '../guarded-logger.ts'
 import { mindEarlierContainers } from '../runtime/earlier-containers.ts'
 import { RunPlaces } from './run-places.ts'
+import { RunQueue } from './run-queue.ts'
 import { type PrecheckRunnerOptions, resolvePrecheckPolicy } from './runner-options.ts'
 import { SandboxPrecheckRunner } from './script-runner.ts'
 
@@ -23,7 +24,8 @@ export function precheckScriptRunner(options: PrecheckRunnerOptions): SandboxPre
     const driver = mindEarlierContainers(makeDriver(options, places), earlierOf(options, places))
     const openBroker = (run: Parameters<SandboxRunPorts['openBroker']>[0]) =>
       precheckBroker({ ...run, maxCalls: policy.maxCalls, ...hooksOf(options) })
-    return new SandboxPrecheckRunner({ places, driver, openBroker, scrub: redact, ...told }, policy)
+    const queue = new RunQueue(policy)
+    return new SandboxPrecheckRunner({ places, queue, driver, openBroker, scrub: redact, ...told }, policy)
   } catch (cause) {
     places.close()
     throw cause

@@ -21,6 +21,7 @@ export async function precheckFailure(
   step: PrecheckStep,
   worker: Worker | undefined,
 ): Promise<PrecheckFailure> {
+  if (step === 'wait') return { words: 'Too many scripts run already: this one was not begun.', ours: true }
   if (step === 'grant') return { words: 'The tools of this schedule could not be granted.', ours: true }
   if (step !== 'deliver') return { words: 'No safe place to run the script could be started.', ours: true }
   if (!(error instanceof WorkerEnded) || worker === undefined) {

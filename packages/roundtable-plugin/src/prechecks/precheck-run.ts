@@ -6,10 +6,12 @@ import type { TurnEnding } from '../runtime/turn-ending.ts'
 import { PostureRefused } from '../runtime/turn-failure.ts'
 import { beforeExit } from '../runtime/worker-seat.ts'
 import type { RunPlace, RunPlaces } from './run-places.ts'
+import type { RunQueue } from './run-queue.ts'
 
 /** What a run works with. */
 export interface PrecheckParts {
   readonly places: RunPlaces
+  readonly queue: RunQueue
   readonly driver: Driver
   /** Opens the broker of one run, once the schedule's tools were granted. */
   openBroker(
@@ -18,7 +20,7 @@ export interface PrecheckParts {
 }
 
 /** What was at work last. */
-export type PrecheckStep = 'prepare' | 'grant' | 'start' | 'hello' | 'verify' | 'deliver'
+export type PrecheckStep = 'prepare' | 'wait' | 'grant' | 'start' | 'hello' | 'verify' | 'deliver'
 
 /** What is asked of a run, before its tools are known. */
 export interface PrecheckOrder extends Pick<PrecheckOptions, 'context' | 'grant' | 'approved'> {
@@ -31,6 +33,7 @@ export class PrecheckAttempt {
   readonly #parts: PrecheckParts
   readonly #ending: TurnEnding
   #step: PrecheckStep = 'prepare'
+  #entered = false
   #place: RunPlace | undefined
   #broker: PrecheckBroker | undefined
   #worker: Worker | undefined
@@ -50,10 +53,14 @@ export class PrecheckAttempt {
     return this.#worker
   }
 
-  /** Starts a worker, hands the script over and waits for what it decides. Rejects when a step fails or the run ends. */
+  /** Waits for a place, starts a worker, hands the script over and waits for what it decides. Rejects when a step fails or the run ends. */
   async outcome({ job, context, grant, approved }: PrecheckOrder): Promise<PrecheckOutcome> {
-    const { places, driver } = this.#parts
+    const { places, queue, driver } = this.#parts
     const { signal, deadline } = this.#ending
+    this.#step = 'wait'
+    await queue.enter(signal)
+    this.#entered = true
+    this.#step = 'prepare'
     this.#place = await places.open()
     this.#step = 'grant'
     this.#broker = await this.#parts.openBroker({ context, signal, grant, approved })
@@ -73,7 +80,7 @@ export class PrecheckAttempt {
   }
 
   /**
-   * Ends everything that the run began: its signal and calls, its worker, its socket, its directories. Every step is
+   * Ends everything that the run began: its signal and calls, its worker, its socket, its directories, its place. Every step is
    * taken whatever the others do; returns what went wrong. Never rejects.
    */
   async settle(): Promise<unknown[]> {
@@ -83,6 +90,7 @@ export class PrecheckAttempt {
       () => this.#worker?.remove(),
       () => this.#broker?.stop(true),
       () => this.#place?.dispose(),
+      () => this.#entered && this.#parts.queue.leave(),
     ]) {
       try {
         await step()

@@ -56,8 +56,9 @@ export class RunPlaces {
     const [runDir, workspaceDir] = [join(place, SOCKET_DIR), join(place, 'workspace')]
     this.#live.add(name)
     const dispose = async () => {
-      await rm(place, { recursive: true, force: true })
+      // Whether it can be removed or not, no run uses it any more: what is left is for the next sweep.
       this.#live.delete(name)
+      await rm(place, { recursive: true, force: true })
     }
     try {
       for (const path of [place, runDir, workspaceDir]) {

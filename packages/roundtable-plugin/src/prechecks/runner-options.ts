@@ -34,6 +34,10 @@ export interface PrecheckRunnerOptions {
   readonly timeoutMs?: number
   /** Calls of one run, refused ones included, 1 to 100. Omitted = 16. */
   readonly maxCalls?: number
+  /** Scripts at the same time, 1 to 64. Omitted = 4. */
+  readonly maxRunning?: number
+  /** Scripts that wait for those, 0 to 1,000; one more is refused. Waiting counts as running time. Omitted = 32. */
+  readonly maxQueued?: number
   /** The worker's user. Omitted = the host's own. A host that is root must name both. */
   readonly uid?: number
   readonly gid?: number
@@ -55,6 +59,8 @@ export interface PrecheckRunnerOptions {
 export interface PrecheckPolicy extends Pick<PrecheckRunnerOptions, 'grant'> {
   readonly timeoutMs: number
   readonly maxCalls: number
+  readonly maxRunning: number
+  readonly maxQueued: number
   readonly speaker: NonNullable<PrecheckRunnerOptions['speaker']>
   readonly toolName: NonNullable<PrecheckRunnerOptions['toolName']>
 }
@@ -69,6 +75,8 @@ export function resolvePrecheckPolicy(options: PrecheckRunnerOptions): PrecheckP
   return {
     timeoutMs: within('timeoutMs', options.timeoutMs ?? 60_000, 1_000, 600_000),
     maxCalls: within('maxCalls', options.maxCalls ?? 16, 1, 100),
+    maxRunning: within('maxRunning', options.maxRunning ?? 4, 1, 64),
+    maxQueued: within('maxQueued', options.maxQueued ?? 32, 0, 1_000),
     grant: (scope, more) => options.grant(scope, more),
     speaker: options.speaker ?? ((_, { id }) => ({ id: `schedule:${id}`, name: `schedule ${id}` })),
     toolName: options.toolName ?? ((_, tool) => tool),

@@ -23,7 +23,7 @@ export interface ScriptRunnerPorts extends PrecheckParts {
 }
 
 const GRANT_MS = 10_000
-/** A run without an answer waits for the removal of its worker no longer than this: an engine may hang. */
+/** A run waits for the removal of its worker no longer than this: an engine may hang. */
 const REPLY_MS = 5_000
 
 /** Runs precheck scripts, each in a worker of its own. */
@@ -128,14 +128,17 @@ export class SandboxPrecheckRunner implements PrecheckScriptRunner, AsyncDisposa
     }
   }
 
-  /** Waits for the removal of everything, too; without an answer only for a while, and `dispose` waits for the rest. */
+  /** Waits for the removal of everything, too, but only for a while, and `dispose` waits for the rest. */
   async #run(order: PrecheckOrder, ending: TurnEnding): Promise<PrecheckOutcome> {
     const attempt = new PrecheckAttempt(this.#ports, ending)
     using bound = new ReplyBound(REPLY_MS)
     ending.signal.addEventListener('abort', () => bound.begin(), { once: true })
     if (ending.signal.aborted) bound.begin()
-    const late = bound.late.then(() => this.#failed(order, attempt, ending, ending.signal.reason))
-    const work = this.#attempt(order, attempt, ending).finally(() => this.#running.delete(ending))
+    const known = this.#attempt(order, attempt, ending)
+    const late = bound.late.then(() =>
+      Promise.race([known, this.#failed(order, attempt, ending, ending.signal.reason)]),
+    )
+    const work = this.#settled(known, order, attempt).finally(() => this.#running.delete(ending))
     this.#running.set(ending, work)
     return await Promise.race([work, late])
   }
@@ -146,9 +149,17 @@ export class SandboxPrecheckRunner implements PrecheckScriptRunner, AsyncDisposa
     ending: TurnEnding,
   ): Promise<PrecheckOutcome> {
     this.#live.add(attempt.workerId)
-    const outcome = await untilAborted(this.#begin(), ending.signal)
+    return await untilAborted(this.#begin(), ending.signal)
       .then(() => attempt.outcome(order))
       .catch((error) => this.#failed(order, attempt, ending, error))
+  }
+
+  async #settled(
+    known: Promise<PrecheckOutcome>,
+    order: PrecheckOrder,
+    attempt: PrecheckAttempt,
+  ): Promise<PrecheckOutcome> {
+    const outcome = await known
     const problems = await attempt.settle()
     this.#live.delete(attempt.workerId)
     for (const problem of problems) {
@@ -166,6 +177,9 @@ export class SandboxPrecheckRunner implements PrecheckScriptRunner, AsyncDisposa
     error: unknown,
   ): Promise<PrecheckOutcome> {
     const { step, worker } = attempt
+    if (cause === 'timeout' && step === 'wait') {
+      return failed(`Other scripts left no place for this one within ${this.timeoutMs / 1_000} s.`)
+    }
     if (cause === 'timeout') return failed(`The script was not done within ${this.timeoutMs / 1_000} s.`)
     if (cause !== undefined) return failed('The script was stopped.')
     const { words, ours } = await precheckFailure(error, step, worker)
