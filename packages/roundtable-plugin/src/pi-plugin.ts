@@ -17,6 +17,9 @@ import type {
 } from './host-contract.ts'
 import { PiSandboxRuntime } from './pi-defaults.ts'
 import type { PiSandboxRuntimeOptions } from './pi-options.ts'
+import { checkOptionKinds, PI_PLUGIN_KINDS, requireOption } from './runtime/option-kinds.ts'
+import { ADMISSION, checkNames, names, STATE_FILE } from './runtime/option-names.ts'
+import { PI_RUNTIME } from './runtime/pi-option-names.ts'
 import type { PiProgressUpdate } from './runtime/pi-progress.ts'
 import { resolvesSpeakers } from './speakers.ts'
 
@@ -43,6 +46,25 @@ export interface PiSandboxOptions
   readonly onProgress?: (channel: ChannelKey, progress: PiProgressUpdate) => void
 }
 
+const PLUGIN = names<Exclude<keyof PiSandboxOptions, keyof PiSandboxRuntimeOptions>>({
+  stateFile: 1,
+  initialChannels: 1,
+  provider: 1,
+  profileOf: 1,
+  explain: 1,
+  admission: 1,
+  attachments: 1,
+  onProgress: 1,
+})
+
+const ATTACHMENTS = names<keyof Exclude<NonNullable<PiSandboxOptions['attachments']>, false>>({
+  fetch: 1,
+  prepareImage: 1,
+  maxPixels: 1,
+  totalMs: 1,
+  describeFailure: 1,
+})
+
 /** What the plugin provides to other plugins. */
 export interface PiSandboxService {
   readonly channels: SandboxChannelStore
@@ -65,6 +87,7 @@ export function piSandbox(options: PiSandboxOptions): SandboxPlugin {
 }
 
 async function setup(options: PiSandboxOptions, context: HostContext): Promise<SandboxContribution> {
+  checkOptions(options)
   const { stateFile, initialChannels, provider = 'anthropic', oauthToken, ...rest } = options
   const { profileOf, admission, attachments = {}, onProgress, explain, ...runtimeOptions } = rest
   const { services, surfaces, queue } = context
@@ -124,6 +147,16 @@ async function setup(options: PiSandboxOptions, context: HostContext): Promise<S
     await runtime.dispose()
     throw cause
   }
+}
+
+/** @throws SandboxPluginError `options_invalid`, before anything is made */
+function checkOptions(options: PiSandboxOptions): void {
+  checkOptionKinds(options, PI_PLUGIN_KINDS)
+  requireOption(options, 'stateFile', STATE_FILE)
+  const taken = ['timeZone', 'logger']
+  checkNames('', options, [...PI_RUNTIME.filter((name) => !taken.includes(name)), ...PLUGIN])
+  checkNames('admission.', options.admission, ADMISSION)
+  checkNames('attachments.', options.attachments, ATTACHMENTS)
 }
 
 /** The worker of a channel that is turned off goes. */

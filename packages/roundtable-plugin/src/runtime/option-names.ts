@@ -1,6 +1,7 @@
 import type { WarmLimits, WorkerLimits } from '@sandbox/docker-worker'
 import { SandboxPluginError } from '../errors.ts'
 import type { SandboxOptions, SandboxRuntimeOptions } from '../options.ts'
+import { checkOptionKinds, PLUGIN_KINDS, requireOption, SEALED_KINDS } from './option-kinds.ts'
 
 const RUNTIME = names<keyof SandboxRuntimeOptions>({
   image: 1,
@@ -55,7 +56,11 @@ export const LIMITS = names<keyof WorkerLimits>({
   tmpBytes: 1,
 })
 
-const ADMISSION = names<keyof Exclude<NonNullable<SandboxOptions['admission']>, false>>({
+/** What `stateFile` has to be. */
+export const STATE_FILE = 'the absolute path of a file'
+
+/** Names of how many messages are taken. */
+export const ADMISSION = names<keyof Exclude<NonNullable<SandboxOptions['admission']>, false>>({
   perSpeakerMinute: 1,
   perChannelMinute: 1,
   waitingPerSpeaker: 1,
@@ -74,6 +79,7 @@ export function names<Name extends string>(all: Record<Name, 1>): readonly strin
  * @throws SandboxPluginError `options_invalid`, with the name that was probably meant
  */
 export function checkOptionNames(options: SandboxRuntimeOptions): void {
+  checkOptionKinds(options, SEALED_KINDS)
   checkNames('', options, RUNTIME)
   checkNames('limits.', options.limits, LIMITS)
   checkNames('warm.', options.warm, WARM)
@@ -81,6 +87,8 @@ export function checkOptionNames(options: SandboxRuntimeOptions): void {
 
 /** The same for the options of the plugin. */
 export function checkPluginOptionNames(options: SandboxOptions): void {
+  checkOptionKinds(options, { ...PLUGIN_KINDS, apiKey: 'function' })
+  requireOption(options, 'stateFile', STATE_FILE)
   const taken = ['timeZone', 'logger']
   checkNames('', options, [...RUNTIME.filter((name) => !taken.includes(name)), ...PLUGIN])
   checkNames('admission.', options.admission, ADMISSION)

@@ -1,5 +1,6 @@
 import type { PiSandboxBrokerOptions } from '@sandbox/pi-broker'
 import type { PiSandboxRuntimeOptions } from '../pi-options.ts'
+import { checkOptionKinds, PI_KINDS } from './option-kinds.ts'
 import { checkNames, LIMITS, names } from './option-names.ts'
 import type { PiProfile } from './pi-policy.ts'
 
@@ -49,7 +50,8 @@ const OWN = names<Exclude<keyof PiSandboxRuntimeOptions, keyof PiSandboxBrokerOp
   logger: 1,
 })
 
-const RUNTIME = [...OWN, ...HANDED_ON, 'model', 'tools', 'mcp', 'compaction', 'onCall']
+/** Names of all options of the Pi runtime. */
+export const PI_RUNTIME = [...OWN, ...HANDED_ON, 'model', 'tools', 'mcp', 'compaction', 'onCall']
 
 const PROFILE = names<keyof PiProfile>({ model: 1, prompt: 1, mcp: 1, tools: 1 })
 
@@ -58,7 +60,8 @@ const PROFILE = names<keyof PiProfile>({ model: 1, prompt: 1, mcp: 1, tools: 1 }
  * @throws SandboxPluginError `options_invalid`, with the name that was probably meant
  */
 export function checkPiOptionNames(options: PiSandboxRuntimeOptions): void {
-  checkNames('', options, RUNTIME)
+  checkOptionKinds(options, PI_KINDS)
+  checkNames('', options, PI_RUNTIME)
   checkNames('limits.', options.limits, LIMITS)
   for (const [name, profile] of Object.entries(options.profiles ?? {})) {
     checkNames(`profiles.${name}.`, profile, PROFILE)
