@@ -49,6 +49,17 @@ test('W-73 what was set aside, left half written, or cannot be read may hold the
   }
 })
 
+test('[erase:speaker-forgotten] a memory that can be read but not written again hides nobody', () => {
+  using dir = tempDir()
+  const entries = [{ scope: 'speaker', speaker: 'ann', key: 'k', text: 't' }]
+  const deep = '['.repeat(100_000) + ']'.repeat(100_000)
+  const text = `${JSON.stringify({ version: 1, entries }).slice(0, -1)},"more":${deep}}`
+  writeFileSync(join(dir.path, 'memory.json'), text)
+  expect(facts(dir.path, 'ann', 'speaker')).toHaveLength(1)
+  expect(forgetSpeaker(dir.path, 'ann')).toBe(true)
+  expect(readdirSync(dir.path)).toEqual([])
+})
+
 test('[workspace:no-planted-links] a link in the place of the memory is removed, and what it leads to stays', () => {
   using dir = tempDir()
   using other = tempDir()

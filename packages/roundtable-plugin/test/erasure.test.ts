@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Driver } from '@sandbox/docker-worker'
 import { chatText, chatToolCalls } from '@sandbox/testing'
 import { expect, test } from 'vitest'
 import { SandboxRuntime } from '../src/defaults.ts'
@@ -71,32 +72,35 @@ test('[erase:nothing-left] erasing ends the running turn first, and a message me
   expect(own.lines.filter(({ level }) => level === 'error')).toEqual([])
 })
 
+/** The driver of a runtime; while `stuck`, its workers cannot be removed. */
+function stickyDriver(driver: Driver, stuck: () => boolean): Driver {
+  return {
+    ...driver,
+    kind: driver.kind,
+    isolation: driver.isolation,
+    check: (signal) => driver.check(signal),
+    verify: (posture) => driver.verify(posture),
+    sweep: (live) => driver.sweep(live),
+    [Symbol.asyncDispose]: () => driver[Symbol.asyncDispose](),
+    async start(spec, signal) {
+      const worker = await driver.start(spec, signal)
+      return {
+        id: worker.id,
+        workerId: worker.workerId,
+        exited: worker.exited,
+        output: () => worker.output(),
+        async remove() {
+          if (stuck()) throw new TypeError('the engine says no')
+          await worker.remove()
+        },
+      }
+    },
+  }
+}
+
 test('[erase:nothing-left] a worker that cannot be removed keeps the conversation, and erasing may be tried again', async () => {
   let stuck = false
-  await using own = await kit({
-    wrap: (driver) => ({
-      ...driver,
-      kind: driver.kind,
-      isolation: driver.isolation,
-      check: (signal) => driver.check(signal),
-      verify: (posture) => driver.verify(posture),
-      sweep: (live) => driver.sweep(live),
-      [Symbol.asyncDispose]: () => driver[Symbol.asyncDispose](),
-      async start(spec, signal) {
-        const worker = await driver.start(spec, signal)
-        return {
-          id: worker.id,
-          workerId: worker.workerId,
-          exited: worker.exited,
-          output: () => worker.output(),
-          async remove() {
-            if (stuck) throw new TypeError('the engine says no')
-            await worker.remove()
-          },
-        }
-      },
-    }),
-  })
+  await using own = await kit({ wrap: (driver) => stickyDriver(driver, () => stuck) })
   stuck = true
   await expect(own.runtime.runTurn('fake:1', ann, 'hello')).rejects.toMatchObject({ code: 'cleanup_failed' })
   await expect(own.runtime.deleteConversation('fake:1')).rejects.toThrow('the engine says no')
@@ -160,6 +164,24 @@ test('ME-02 [erase:speaker-forgotten] one speaker is forgotten in one channel or
   await own.runtime.runTurn('fake:1', bob, 'what do you know?')
   expect(lastBody(own)).toContain('the cake')
   await expect(own.runtime.forgetSpeaker('')).rejects.toMatchObject({ code: 'input_invalid' })
+})
+
+test('[erase:speaker-forgotten] a worker that cannot be removed still has the memory: nobody is forgotten before it is gone', async () => {
+  let stuck = false
+  await using own = await rememberingKit({ wrap: (driver) => stickyDriver(driver, () => stuck) })
+  await own.runtime.runTurn('fake:1', ann, 'remember tea')
+  stuck = true
+  const turn = own.runtime.runTurn('fake:1', ann, 'hello')
+  const meanwhile = own.runtime.forgetSpeaker('u-ann')
+  await Promise.all([
+    expect(turn).rejects.toMatchObject({ code: 'cleanup_failed' }),
+    expect(meanwhile).rejects.toThrow('the engine says no'),
+  ])
+  await expect(own.runtime.forgetSpeaker('u-ann', 'fake:1')).rejects.toThrow('the engine says no')
+  expect(facts(own)).toEqual([['tea']])
+  stuck = false
+  expect(await own.runtime.forgetSpeaker('u-ann')).toBe(1)
+  expect(facts(own)).toEqual([[]])
 })
 
 test('[erase:nothing-left] a Pi conversation is erased with its sessions, attachments, worker and record; the next message starts anew', async () => {

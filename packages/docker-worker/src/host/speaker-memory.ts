@@ -34,9 +34,9 @@ interface Entry {
 
 /**
  * Removes what sealed workers remember of one speaker in a workspace: the speaker's own facts; as the last writer of
- * notes that the channel shares, the speaker is no longer named. A memory that cannot be read goes as a whole, as it
- * would with the next turn. No turn may run in the workspace. Follows no link. True when something was removed. Throws
- * what the file system throws; the file then holds the old text or the new one.
+ * notes that the channel shares, the speaker is no longer named. A memory that cannot be read, or not be written again,
+ * goes as a whole. No turn may run in the workspace. Follows no link. True when something was removed. Throws what the
+ * file system throws; the file then holds the old text or the new one.
  */
 export function forgetSpeaker(workspace: string, speakerId: string): boolean {
   const asides = readdirSync(workspace).filter((name) => ASIDE.test(name))
@@ -53,8 +53,19 @@ export function forgetSpeaker(workspace: string, speakerId: string): boolean {
   if (kept.length === memory.entries.length && entries.every((entry, index) => entry === kept[index])) {
     return asides.length > 0
   }
-  replace(workspace, JSON.stringify({ ...memory, entries }))
+  const text = textOf({ ...memory, entries })
+  if (text === undefined) discard(path)
+  else replace(workspace, text)
   return true
+}
+
+/** `undefined` for what is nested so deeply that it can be read and not written: no guest of ours wrote that. */
+function textOf(memory: object): string | undefined {
+  try {
+    return JSON.stringify(memory)
+  } catch {
+    return undefined
+  }
 }
 
 function readMemory(path: string): { readonly entries: readonly Entry[] } | undefined {

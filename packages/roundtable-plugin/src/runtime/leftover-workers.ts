@@ -12,6 +12,11 @@ export class LeftoverWorkers {
     this.#held.set(channel, held.add(worker))
   }
 
+  /** The channels that wait. */
+  channels(): ChannelKey[] {
+    return [...this.#held.keys()]
+  }
+
   /** Tries again. Rejects with the reason of the first that cannot be removed still. */
   async remove(channel: ChannelKey): Promise<void> {
     const held = this.#held.get(channel)

@@ -39,9 +39,15 @@ export class SealedErasure {
   async speaker(speakerId: string, channel?: ChannelKey): Promise<number> {
     checkSpeakerId(speakerId)
     if (channel !== undefined) checkChannel(channel)
-    const { layout, uses } = this.#parts
+    const { layout, uses, leftovers } = this.#parts
+    const forget = async (workspace: string) => {
+      // A worker that is still there could write what it remembers once more.
+      const holders = leftovers.channels().filter((one) => layout.workspaceOf(one) === workspace)
+      for (const holder of holders) await leftovers.remove(holder)
+      return await layout.forgetSpeaker(workspace, speakerId)
+    }
     const workspaces = channel === undefined ? await layout.workspaces() : [layout.workspaceOf(channel)]
-    const forgotten = workspaces.map((one) => uses.alone(one, () => layout.forgetSpeaker(one, speakerId)))
+    const forgotten = workspaces.map((one) => uses.alone(one, () => forget(one)))
     return (await Promise.all(forgotten)).filter(Boolean).length
   }
 }

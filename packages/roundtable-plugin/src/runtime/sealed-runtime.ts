@@ -301,9 +301,10 @@ export class SealedRuntime implements AsyncDisposable {
     const settling = answering
       .then(() => run.settle())
       .then((problems) => {
-        if (problems.length === 0) return problems
-        this.#leftovers.hold(channel, run.worker)
-        this.#log.leftover(channel, problems)
+        if (problems.length > 0) this.#leftovers.hold(channel, run.worker)
+        // Not before: whoever rearranges the workspace from now on looks there for the worker.
+        run.leave?.()
+        if (problems.length > 0) this.#log.leftover(channel, problems)
         return problems
       })
     const { signal } = this.#lifetime

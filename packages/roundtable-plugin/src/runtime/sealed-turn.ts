@@ -134,7 +134,6 @@ export class SealedTurnRun implements SeatTaker {
     }
     if (this.#answered) await this.#handOvers.giveWay()
     problems.push(...((await this.#seat?.settle()) ?? []))
-    this.leave?.()
     return problems
   }
 }
