@@ -5,6 +5,7 @@ import { piSandbox } from '../src/pi-plugin.ts'
 import { sandbox } from '../src/plugin.ts'
 import { ownDir, ownRoots, userOptions } from './account.ts'
 import { hostBehaviour } from './host-behaviour.ts'
+import { hostCorners } from './host-corners.ts'
 import { messagesService } from './messages-service.ts'
 import { wireDriver } from './pi-guest.ts'
 import { type MadePlugin, pluginBehaviour } from './plugin-behaviour.ts'
@@ -101,6 +102,7 @@ async function pi(): Promise<MadePlugin> {
 
 describe('the small host', () => {
   hostBehaviour(smallHost)
+  hostCorners(smallHost)
   const [inSealed, inPi] = [
     { make: sealed, tellsPrincipal: true },
     { make: pi, tellsPrincipal: false },
