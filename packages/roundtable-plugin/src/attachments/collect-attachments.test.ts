@@ -264,6 +264,18 @@ describe('pictures', () => {
     expect(got.attachments).toHaveLength(4)
   })
 
+  test('AT-07 a hook that writes into its bytes, or hands them to another thread, does not change the file', async () => {
+    const { collect, ref } = await service({ '/a.png': png(1, 1), '/b.png': png(2, 2) })
+    const got = await collect([ref('/a.png'), ref('/b.png')], {
+      prepareImage: (bytes, { width }) => {
+        if (width === 1) bytes.fill(0)
+        else structuredClone(bytes.buffer, { transfer: [bytes.buffer as ArrayBuffer] })
+        return undefined
+      },
+    })
+    expect(got.attachments.map(({ data }) => Buffer.from(data))).toEqual([png(1, 1), png(2, 2)])
+  })
+
   test.each([
     Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'),
     Buffer.from([0xff, 0xd8, 0xff]),

@@ -162,13 +162,13 @@ class Collection {
     return undefined
   }
 
-  /** Pictures are made of the bytes that were fetched; nothing is opened again. */
+  /** Pictures are made of the bytes that were fetched; nothing is opened again. The hook gets its own copy of them. */
   async #show(ref: AttachmentRef, bytes: Uint8Array, facts: ImageFacts): Promise<void> {
     const { prepareImage, maxPixels = MAX_PIXELS, signal, logger } = this.#options
     if (facts.width * facts.height > maxPixels) return this.#fail(ref, 'image_too_large')
     try {
       const prepared = prepareImage
-        ? await prepareImage.call(this.#options, bytes, facts, signal)
+        ? await prepareImage.call(this.#options, Uint8Array.from(bytes), facts, signal)
         : { mimeType: facts.mimeType, data: bytes }
       signal?.throwIfAborted()
       if (prepared === undefined) return

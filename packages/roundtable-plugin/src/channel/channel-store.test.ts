@@ -64,6 +64,15 @@ test.each(['', 'null', '{}', '["a:1"', '[1]', '["nocolon"]', '["Upper:1"]', '["a
   },
 )
 
+test('PL-13 a state file with bytes that are no text stops the host: a damaged key would be that of another channel', () => {
+  using dir = tempDir()
+  const stateFile = join(dir.path, 'channels.json')
+  const bytes = Buffer.from('["fake:\xff1"]', 'latin1')
+  writeFileSync(stateFile, bytes, { mode: 0o600 })
+  expect(codeOf(() => new SandboxChannelStore({ stateFile }))).toBe('state_invalid')
+  expect(readFileSync(stateFile).equals(bytes)).toBe(true)
+})
+
 test('PL-13 a file or a directory that others reach, a link and a directory in its place are refused', () => {
   using dir = tempDir()
   const at = (name: string) => join(dir.path, name)

@@ -46,7 +46,8 @@ export class StateFile {
 
   /**
    * The text; `undefined` when there is no file.
-   * @throws SandboxPluginError `state_refused` for anything but a private regular file of this account
+   * @throws SandboxPluginError `state_refused` for anything but a private regular file of this account, `state_invalid`
+   * for one that is no text
    */
   read(): string | undefined {
     const file = this.#open()
@@ -60,7 +61,7 @@ export class StateFile {
       if (uid !== undefined && (stat.mode & 0o077) !== 0) {
         throw refused(this.path, `is open to other accounts. Run: chmod 600 ${this.path}`)
       }
-      return readFileSync(file, 'utf8')
+      return this.#textOf(readFileSync(file))
     } finally {
       closeSync(file)
     }
@@ -87,6 +88,15 @@ export class StateFile {
       rmSync(fresh, { force: true })
       const reason = (cause as NodeJS.ErrnoException).code ?? 'unknown error'
       throw new SandboxPluginError('state_unwritable', `${this.path} cannot be written: ${reason}`, { cause })
+    }
+  }
+
+  #textOf(bytes: Buffer): string {
+    try {
+      return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+    } catch (cause) {
+      const problem = 'is not text in UTF-8, or is too large. Mend it, or move it away to start anew.'
+      throw new SandboxPluginError('state_invalid', `${this.path} ${problem}`, { cause })
     }
   }
 
