@@ -133,7 +133,7 @@ async function setup(options: PiSandboxOptions, context: HostContext): Promise<S
       runtime,
       surfaces,
       logger,
-      profileOf: profileOf ?? (() => first),
+      profileOf: profileOf === undefined ? () => first : guarded(profileOf, logger),
       needsSpeaker: resolvesSpeakers(services),
       scrub: redact,
       ...(limits && { limits }),
@@ -157,6 +157,19 @@ function checkOptions(options: PiSandboxOptions): void {
   checkNames('', options, [...PI_RUNTIME.filter((name) => !taken.includes(name)), ...PLUGIN])
   checkNames('admission.', options.admission, ADMISSION)
   checkNames('attachments.', options.attachments, ATTACHMENTS)
+}
+
+/** One that fails names no profile, and the turn says that it could not be run. */
+function guarded(profileOf: NonNullable<PiSandboxOptions['profileOf']>, logger: HostLogger) {
+  return (channel: ChannelKey): string => {
+    try {
+      return profileOf(channel)
+    } catch (error) {
+      const cause = redact(error instanceof Error ? error.message : String(error))
+      logger.error({ channel, cause }, 'profileOf failed')
+      return ''
+    }
+  }
 }
 
 /** The worker of a channel that is turned off goes. */

@@ -107,6 +107,23 @@ test('the operator chooses the profile of a channel', async () => {
   expect(it.sent[0]?.[1].chunks).toEqual(['other'])
 })
 
+test('PL-10 an operator’s profileOf that fails is told to the log, and not to the chat as silence', async () => {
+  await using it = await bot({
+    plugin: {
+      profileOf: () => {
+        throw new TypeError('no profile for sk-ant-oat01-0123456789abcdef')
+      },
+    },
+  })
+  await it.host.start()
+  await it.host.conversations.handle(message())
+  expect(it.sent.map(([channel, { chunks }]) => [channel, chunks.length])).toEqual([['fake:1', 1]])
+  expect(it.lines.filter(({ level }) => level === 'error')).toMatchObject([
+    { message: 'profileOf failed', fields: { channel: 'fake:1' } },
+  ])
+  expect(JSON.stringify([it.lines, it.sent])).not.toContain('0123456789abcdef')
+})
+
 test('stop ends the running turn at once, and the next message is answered', async () => {
   const reached = Promise.withResolvers<void>()
   await using it = await bot({

@@ -51,3 +51,18 @@ test('W-78 who pays: a fingerprint and a rule, or no key; never a key, and a fun
   }
   expect(payerWords(failing, scope, '')).toBe('not known, explain failed')
 })
+
+test('W-78 who pays: an explain that answers late is said to, is not taken for no key, and its failure ends nothing', async () => {
+  const unhandled: unknown[] = []
+  const note = (error: unknown) => void unhandled.push(error)
+  process.on('unhandledRejection', note)
+  try {
+    for (const explain of [async () => ({ rule: 'r' }), () => Promise.reject(new TypeError('no'))]) {
+      expect(payerWords(explain as never, scope, '')).toBe('not known, explain does not answer at once')
+    }
+    await new Promise((done) => setTimeout(done, 10))
+    expect(unhandled).toEqual([])
+  } finally {
+    process.off('unhandledRejection', note)
+  }
+})

@@ -41,7 +41,12 @@ export function payerWords(
 ): string {
   if (explain === undefined) return otherwise
   try {
-    const { rule, fingerprint } = explain(scope)
+    const payer: Payer | Promise<unknown> = explain(scope)
+    if (payer instanceof Promise) {
+      payer.catch(() => {})
+      return 'not known, explain does not answer at once'
+    }
+    const { rule, fingerprint } = payer
     if (rule === undefined && fingerprint === undefined) return 'no key'
     const key = fingerprint === undefined ? 'no key yet' : `key ${fingerprint}`
     return rule === undefined ? key : `${key}, by the rule ${rule}`

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { admission, claim, hostWith, surface, tick } from '../../test/host-kit.ts'
-import { message } from '../../test/messages.ts'
+import { message, recordingLogger } from '../../test/messages.ts'
 import type { HostContext, InboundMessage, ServiceKey } from '../host-contract.ts'
 import { createHost } from './create-host.ts'
 import type { HostPlugin } from './link-plugins.ts'
@@ -52,10 +52,43 @@ test('conversations: a background turn is run, skipped or failed, and never reje
   } as const
   const none = await hostWith([claim('c', 1)])
   expect(await none.host.conversations.background(turn)).toMatchObject({ status: 'skipped' })
+  const nobodys = await hostWith([claim('c', 1, { owns: () => false })])
+  expect(await nobodys.host.conversations.background(turn)).toEqual({
+    status: 'skipped',
+    reason: 'no conversation owns fake:1',
+  })
   const ran = await hostWith([claim('c', 1, { background: async () => ({ status: 'ran' }) })])
   expect(await ran.host.conversations.background(turn)).toEqual({ status: 'ran' })
   const failing = await hostWith([claim('c', 1, { background: () => Promise.reject(new TypeError('x')) })])
   expect(await failing.host.conversations.background(turn)).toEqual({ status: 'failed', error: 'x' })
+})
+
+test('conversations: a background turn waits for the turns before it', async () => {
+  const seen: string[] = []
+  const open = Promise.withResolvers<void>()
+  const { host } = await hostWith([
+    claim('c', 1, {
+      admit: () => admission(() => open.promise.then(() => void seen.push('turn'))),
+      background: async () => {
+        seen.push('background')
+        return { status: 'ran' }
+      },
+    }),
+  ])
+  const turn = host.conversations.handle(message())
+  await tick()
+  const author = { id: 'a', name: 'A' }
+  const background = host.conversations.background({
+    channel: 'fake:1',
+    target: 't',
+    author,
+    turnId: '1',
+    text: 'x',
+  })
+  await tick()
+  open.resolve()
+  await Promise.all([turn, background])
+  expect(seen).toEqual(['turn', 'background'])
 })
 
 test('surfaces are found by prefix; unknown ones and files where none go are refused', async () => {
@@ -237,4 +270,21 @@ test('commands: added during setup only, once each, and offered to the owner’s
   ])
   expect(host.commands.guard.isOwner({ user: { id: 'guest' } })).toBe(false)
   expect(await host.commands.handle({ user: { id: 'olga' }, isChatInputCommand: () => true })).toBe(true)
+})
+
+test('commands: a module that fails is logged and has answered; without an owner nobody is one', async () => {
+  const module = { commands: () => [] as never[], handle: () => Promise.reject(new TypeError('boom')) }
+  const plugin: HostPlugin = {
+    name: 'p',
+    setup({ services }) {
+      services.get(DISCORD).commands.add({ module })
+      return {}
+    },
+  }
+  const { logger, lines } = recordingLogger()
+  const host = await createHost({ plugins: [plugin], discord: {}, logger })
+  const user = { id: undefined as unknown as string }
+  expect(await host.commands.handle({ user, isChatInputCommand: () => true })).toBe(true)
+  expect(lines.map(({ message: text }) => text)).toEqual(['an owner command failed'])
+  expect(host.commands.guard.isOwner({ user })).toBe(false)
 })
