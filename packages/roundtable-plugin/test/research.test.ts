@@ -221,6 +221,31 @@ describe('RW-04 tools, scope and words of the host', () => {
     expect([service.calls, other.calls]).toEqual([[], []])
   })
 
+  test('W-90 a signal that fires while the agent never comes ends it; one that comes late is put away', async () => {
+    const stop = new AbortController()
+    const loaded = Promise.withResolvers<ResearchSdk>()
+    const { worker, service } = await kit(() => ({ text: 'report' }), { sdk: () => loaded.promise })
+    const running = worker.run('x', job({ signal: stop.signal }))
+    stop.abort()
+    await expect(running).rejects.toThrow('The research was stopped before it was done.')
+    const real = await sdk()
+    const disposed = Promise.withResolvers<void>()
+    loaded.resolve({
+      ...real,
+      async createAgentSession(options) {
+        const made = await real.createAgentSession(options)
+        const dispose = made.session.dispose.bind(made.session)
+        made.session.dispose = () => {
+          dispose()
+          disposed.resolve()
+        }
+        return made
+      },
+    })
+    await disposed.promise
+    expect(service.calls).toEqual([])
+  })
+
   test('W-90 a signal that fires in mid-call ends it, and the call', async () => {
     const stop = new AbortController()
     const { worker, service } = await kit(() => {
@@ -258,6 +283,47 @@ describe('RW-05 the report', () => {
     delegator.start({ channel: 'fake:1', target: 'researcher', author: ANN, title: 't', task: 'x' })
     await delegator.idle()
     expect(outcomes).toEqual([{ ok: true, report: 'x'.repeat(30_000) }])
+  })
+})
+
+describe('what is never told', () => {
+  // Of no known shape: only the research knows that it is one.
+  const key = 'mXq7Zp0Lr93vKd81TtWy'
+
+  test.each<[string, ModelAnswer]>([
+    ['a refusal', { status: 401, type: `bad key ${key}` }],
+    ['a report', { text: `the key is ${key}` }],
+    ['a report in base64', { text: Buffer.from(`key=${key}`).toString('base64') }],
+  ])('T30 T35 DG-05 a service that says the credential again in %s', async (_, answer) => {
+    const { worker, service } = await kit(() => answer, { apiKey: () => key })
+    const outcome = await worker.run('x', job()).catch((error: Error) => error.message)
+    expect(service.seen[0]?.headers['x-api-key']).toBe(key)
+    expect(outcome).toMatch(/401|held a credential/)
+    expect(findSecret(outcome, key)).toEqual([])
+  })
+
+  test('T31 RW-04 the words of a hook or a tool of the host that fails', async () => {
+    const fails = () => Promise.reject(new TypeError(`401 at /srv/search for ${key}`))
+    const use = { tool: 'web_search', input: { query: 'x' } }
+    const { worker, service } = await kit(uses(use), { search: fails })
+    expect(await worker.run('x', job())).toContain('The tool failed.')
+    const { worker: other, service: second } = await kit(uses({ tool: 'browse', input: {} }), {
+      tools: [{ name: 'browse', description: 'd', parameters: { type: 'object' }, execute: fails }],
+    })
+    expect(await other.run('x', job())).toContain('The tool failed.')
+    expect(JSON.stringify([service.seen, second.seen])).not.toMatch(/srv|mXq7/)
+  })
+
+  test('SB-25 a redirect of the service is not followed', async () => {
+    const elsewhere = await page()
+    const service = await scriptedUpstream((_, response) => {
+      response.writeHead(307, { location: `${elsewhere.url}/v1/messages` }).end()
+      return undefined
+    })
+    onTestFinished(() => service[Symbol.asyncDispose]())
+    const { worker } = await kit(() => ({ text: '' }), { modelUrl: service.url, apiKey: () => key })
+    await expect(worker.run('x', job())).rejects.toThrow(ResearchError)
+    expect(elsewhere.seen).toEqual([])
   })
 })
 

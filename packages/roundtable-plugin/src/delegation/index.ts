@@ -6,7 +6,8 @@ export type {
   DelegationScope,
   DelegatorOptions,
 } from './delegator-options.ts'
+export { ResearchError } from './research-error.ts'
 export type { FetchedPage, ResearchOptions } from './research-options.ts'
 export type { ResearchSdk, SdkModelRuntime, SdkSession } from './research-sdk.ts'
-export { ResearchError, SandboxResearchWorker } from './research-worker.ts'
+export { SandboxResearchWorker } from './research-worker.ts'
 export { ScopedSandboxDelegator } from './scoped-delegator.ts'

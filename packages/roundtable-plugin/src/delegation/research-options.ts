@@ -41,7 +41,7 @@ export interface ResearchOptions {
   readonly tools?: readonly HostTool[]
   /** Wraps a whole research, for tools that need something around them, such as a browser. */
   readonly scope?: <T>(run: () => Promise<T>, job: DelegationScope) => Promise<T>
-  /** Words a research that was ended by its signal. */
+  /** Words a research that was ended by its signal. A `ScopedSandboxDelegator` has words of its own for that. */
   readonly aborted?: (reason: unknown) => string
 }
 

@@ -1,4 +1,4 @@
-import { resolveCredential, type SandboxCredentialScope } from '@sandbox/credential-scope'
+import { resolveCredential, type SandboxCredentialScope, type Secret } from '@sandbox/credential-scope'
 import { SandboxPluginError } from '../errors.ts'
 import type { ResearchOptions } from './research-options.ts'
 import type { ResearchSdk, SdkModelRuntime, SdkSession, SdkTool } from './research-sdk.ts'
@@ -18,6 +18,12 @@ const NO_CREDENTIALS = {
   delete: async () => {},
 }
 
+/** Who pays for the calls of a research, and what they were paid with, by fingerprint. */
+export interface ResearchPayer {
+  readonly scope: SandboxCredentialScope
+  readonly secrets: Map<string, Secret>
+}
+
 /**
  * Opens an unsaved conversation of the agent with these tools and no others (RW-02). Nothing of the host is discovered:
  * no settings, extensions, skills, prompts, context files or logins. Each model call is paid for by the scope.
@@ -26,7 +32,7 @@ const NO_CREDENTIALS = {
 export async function openResearch(
   sdk: ResearchSdk,
   options: ResearchOptions,
-  scope: SandboxCredentialScope,
+  payer: ResearchPayer,
   tools: readonly SdkTool[],
 ): Promise<SdkSession> {
   const { provider = 'anthropic' } = options
@@ -72,7 +78,7 @@ export async function openResearch(
     session.dispose()
     throw new SandboxPluginError('options_invalid', `sdk: it has other tools active: ${others.join(', ')}.`)
   }
-  payForEachCall(session, options, scope)
+  payForEachCall(session, options, payer)
   return session
 }
 
@@ -90,11 +96,15 @@ function promptExtension(systemPrompt: string) {
     pi.on('before_agent_start', () => ({ systemPrompt }))
 }
 
+/** A redirect is an answer that is none: the credential is for the origin of the service alone. */
+const stayThere = (url: string | URL | Request, init?: RequestInit) =>
+  fetch(url, { ...init, redirect: 'manual' })
+
 /** Asks for the credential before every model call, and hands it to that call alone. */
 function payForEachCall(
   { agent }: SdkSession,
   { apiKey: getter }: ResearchOptions,
-  scope: SandboxCredentialScope,
+  { scope, secrets }: ResearchPayer,
 ): void {
   type Call = (model: { baseUrl: string }, context: unknown, options?: { signal?: AbortSignal }) => unknown
   const call = agent.streamFunction as Call
@@ -106,9 +116,10 @@ function payForEachCall(
       origin: model.baseUrl,
       ...(signal && { signal }),
     })
+    secrets.set(secret.fingerprint, secret)
     const slot: Record<string, string> = {}
     secret.applyTo(slot, new URL(model.baseUrl), { kind: 'header', name: 'key' })
-    return await call(model, context, { ...options, apiKey: slot.key } as never)
+    return await call(model, context, { ...options, apiKey: slot.key, fetch: stayThere } as never)
   }
   agent.streamFunction = paid as SdkSession['agent']['streamFunction']
 }

@@ -1,5 +1,6 @@
 import type { HostTool, HostToolContext } from '@sandbox/broker'
-import type { safeFetch } from '../safe-fetch/index.ts'
+import { SafeFetchError, type safeFetch } from '../safe-fetch/index.ts'
+import { ResearchError } from './research-error.ts'
 import type { ResearchOptions } from './research-options.ts'
 import type { SdkTool } from './research-sdk.ts'
 
@@ -24,9 +25,21 @@ export function researchTools(
     async execute(_id, input, signal = over) {
       const { channel, speaker } = context
       const own = { channel, speaker: Object.freeze({ ...speaker }), signal }
-      return { content: [{ type: 'text', text: cut(await tool.execute(input, own)) }] }
+      return { content: [{ type: 'text', text: cut(await answerOf(() => tool.execute(input, own))) }] }
     },
   }))
+}
+
+/** What the host's own code throws is never told to the model: it may hold paths, addresses and keys of the host. */
+async function answerOf(execute: () => string | Promise<string>): Promise<string> {
+  try {
+    const text: unknown = await execute()
+    if (typeof text === 'string') return text
+  } catch (cause) {
+    if (cause instanceof SafeFetchError || cause instanceof ResearchError) throw cause
+    throw new ResearchError('The tool failed.', { cause })
+  }
+  throw new ResearchError('The tool failed.')
 }
 
 function ownTools(options: ResearchOptions, fetch: typeof safeFetch): readonly HostTool[] {
@@ -73,7 +86,7 @@ function textInput(name: string, maxLength: number): Record<string, unknown> {
 /** The agent checks the schema too; its words for it are long. */
 function checked(name: string, value: unknown, most: number): string {
   if (typeof value === 'string' && value.length >= 1 && value.length <= most) return value
-  throw new TypeError(`${name} has to be a text of 1 to ${most} characters.`)
+  throw new ResearchError(`${name} has to be a text of 1 to ${most} characters.`)
 }
 
 function cut(text: string): string {

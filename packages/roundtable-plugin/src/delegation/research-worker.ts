@@ -1,19 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { createSecretMatcher, redact, type Secret } from '@sandbox/credential-scope'
 import { untilAborted } from '../runtime/turn-ending.ts'
 import { safeFetch } from '../safe-fetch/index.ts'
 import type { DelegationScope } from './delegator-options.ts'
+import { ResearchError } from './research-error.ts'
 import { checkResearchOptions, type ResearchOptions } from './research-options.ts'
 import type { ResearchSdk, SdkSession } from './research-sdk.ts'
 import { openResearch } from './research-session.ts'
 import { researchTools } from './research-tools.ts'
-
-/** A research that came to no report. The message is words for the chat. */
-export class ResearchError extends Error {
-  constructor(message: string, options?: { cause?: unknown }) {
-    super(message, options)
-    this.name = 'ResearchError'
-  }
-}
 
 /** How long an agent that was called off may take to come to rest. */
 const REST_MS = 2_000
@@ -49,16 +43,21 @@ export class SandboxResearchWorker {
 
   async #research(task: string, { channel, author, signal }: DelegationScope): Promise<string> {
     let session: SdkSession | undefined
+    let opening: Promise<SdkSession> | undefined
+    const secrets = new Map<string, Secret>()
     let work = Promise.resolve()
     try {
+      signal.throwIfAborted()
       const speaker = { id: author.id, name: author.name }
       const tools = researchTools(this.#options, this.#fetch, { channel, speaker }, signal)
-      session = await openResearch(await this.#load(), this.#options, { channel, speaker }, tools)
+      const payer = { scope: { channel, speaker }, secrets }
+      opening = this.#load().then((sdk) => openResearch(sdk, this.#options, payer, tools))
+      session = await untilAborted(opening, signal)
       // W-90: the signal may have fired while the agent was loaded.
       signal.throwIfAborted()
       work = session.prompt(task, { expandPromptTemplates: false })
       await untilAborted(work, signal)
-      return reportOf(session.messages)
+      return reportOf(session.messages, [...secrets.values()])
     } catch (error) {
       if (!signal.aborted) throw error
       const rest = Promise.all([session?.abort(), work]).catch(() => {})
@@ -66,7 +65,8 @@ export class SandboxResearchWorker {
       const { aborted = () => 'The research was stopped before it was done.' } = this.#options
       throw new ResearchError(aborted(signal.reason), { cause: error })
     } finally {
-      session?.dispose()
+      // One that opens after its research was called off, too.
+      opening?.then((opened) => opened.dispose()).catch(() => {})
     }
   }
 
@@ -86,15 +86,16 @@ interface AssistantMessage {
   readonly errorMessage?: string
 }
 
-/** RW-05: the text of the agent's last message. */
-function reportOf(messages: readonly unknown[]): string {
+/** RW-05: the text of the agent's last message. A service that says the credential again is not passed on. */
+function reportOf(messages: readonly unknown[], secrets: readonly Secret[]): string {
   const last = messages.findLast(
     (one): one is AssistantMessage => (one as Partial<AssistantMessage> | null)?.role === 'assistant',
   )
   if (last === undefined || last.stopReason === 'error' || last.stopReason === 'aborted') {
-    throw new ResearchError(last?.errorMessage ?? 'The model gave no answer.')
+    throw new ResearchError(redact(last?.errorMessage ?? 'The model gave no answer.', secrets))
   }
   const report = last.content.flatMap(({ type, text }) => (type === 'text' && text ? [text] : [])).join('')
   if (report.trim() === '') throw new ResearchError('The model gave no report.')
+  if (createSecretMatcher(secrets).matches(report)) throw new ResearchError('The report held a credential.')
   return report.trim()
 }
