@@ -100,6 +100,15 @@ export function hostCorners(host: HostUnderTest): void {
     await it.stop()
   })
 
+  test('3.1 of claims of one priority the first is asked', async () => {
+    const asked: string[] = []
+    const noting = (name: string) => ({ admit: () => void asked.push(name) })
+    const it = await open([noting('first'), noting('second'), noting('third')])
+    await it.conversations.handle(message())
+    expect(asked).toEqual(['first'])
+    await it.stop()
+  })
+
   test('3.5 a turn that fails keeps nobody waiting', async () => {
     const ran: string[] = []
     const it = await open([

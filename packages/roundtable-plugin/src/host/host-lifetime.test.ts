@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { ownRoots, userOptions } from '../../test/account.ts'
 import { hostWith, surface } from '../../test/host-kit.ts'
 import { recordingLogger } from '../../test/messages.ts'
-import type { HostService } from '../host-contract.ts'
+import type { HostContext, HostService } from '../host-contract.ts'
 import { sandbox } from '../plugin.ts'
 import { createHost } from './create-host.ts'
 import type { HostPlugin } from './link-plugins.ts'
@@ -125,4 +125,46 @@ test('4.1 a surface that fails to show something costs no turn, and a key that i
   await expect(host.surfaces.sendReply(none, { chunks: ['x'] })).rejects.toMatchObject({
     code: 'surface_unknown',
   })
+})
+
+test('2.6 a plugin’s surfaces start before its services; a stop that fails is logged and keeps nothing from stopping', async () => {
+  const seen: string[] = []
+  const { logger, lines } = recordingLogger()
+  const own = surface({ start: async () => void seen.push('start surface') })
+  const broken = {
+    name: 's',
+    start: () => void seen.push('start s'),
+    stop: () => Promise.reject(new TypeError('stuck')),
+  }
+  const plugin: HostPlugin = { name: 'p', setup: () => ({ surfaces: [own.surface], services: [broken] }) }
+  const host = await createHost({ plugins: [noting(seen, 'a'), plugin], logger })
+  await host.start()
+  await host.stop()
+  expect(seen).toEqual(['start a', 'start surface', 'start s', 'stop a'])
+  expect(lines.map(({ fields }) => fields.service)).toEqual(['s'])
+})
+
+test('2.6 two services of one name are refused', async () => {
+  const twice = [noting([], 'a'), { ...noting([], 'a'), name: 'b' }]
+  await expect(createHost({ plugins: twice })).rejects.toThrow('two services are named a')
+})
+
+test('2.4 a plugin has the environment that was given, and keys as they are at each use', async () => {
+  const apiKeys: Record<string, string | undefined> = { openai: 'one' }
+  let context: HostContext | undefined
+  const plugin: HostPlugin = {
+    name: 'p',
+    setup(given) {
+      context = given
+      return {}
+    },
+  }
+  await createHost({ plugins: [plugin], apiKeys, env: { timeZone: 'Asia/Tokyo' } })
+  expect([context?.env.timeZone, context?.env.locale, await context?.apiKey('openai')]).toEqual([
+    'Asia/Tokyo',
+    'en',
+    'one',
+  ])
+  apiKeys.openai = 'two'
+  expect(await context?.apiKey('openai')).toBe('two')
 })
