@@ -64,6 +64,9 @@ test.each([
   { speaker: { id: '' } },
   { channel: 'a:1', speaker: {} },
   { speaker: { id: 7 } },
+  { channel: 'a:1', speaker: null },
+  null,
+  undefined,
 ])('%j names nobody and is refused', (scope) => {
   const refused = expect.objectContaining({ code: 'input_invalid' })
   expect(() => new Revocations().revoke(scope as SpendingScope, [])).toThrow(refused)

@@ -72,10 +72,11 @@ function covers(
 }
 
 /** Frozen, with nothing in it that does not count. */
-function copyOf({ channel, speaker }: SpendingScope): SpendingScope {
+function copyOf(scope: SpendingScope): SpendingScope {
+  const { channel, speaker } = scope ?? {}
   if (channel !== undefined) checkChannel(channel as ChannelKey)
   const id = speaker?.id
-  if (speaker !== undefined) checkSpeakerId(speaker.id)
+  if (speaker !== undefined) checkSpeakerId(id as string)
   else if (channel === undefined) {
     throw new SandboxPluginError('input_invalid', 'scope must name a channel, a speaker by id, or both')
   }
