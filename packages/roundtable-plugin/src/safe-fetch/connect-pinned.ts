@@ -71,6 +71,8 @@ function connectOnce(
     socket.once('error', fail)
     socket.once(secure ? 'secureConnect' : 'connect', () => {
       settle()
+      // Nobody else listens yet; whoever gets the socket looks whether it is destroyed.
+      socket.on('error', () => socket.destroy())
       resolve(socket)
     })
   })

@@ -114,6 +114,7 @@ async function askOnce(
     connect: (_options, connected) => queueMicrotask(() => connected(null, socket)),
   })
   try {
+    if (socket.destroyed) throw new TypeError('the connection broke as it was made')
     const answer = await client.request({
       method: 'GET',
       path: url.pathname + url.search,
