@@ -71,7 +71,7 @@ export function resolveOptions(options: SafeFetchOptions): ResolvedFetchOptions 
     maxRedirects: whole('maxRedirects', options.maxRedirects ?? 5, 0, 10),
     followRedirects: options.followRedirects ?? true,
     allowDowngrade: options.allowDowngrade ?? false,
-    headers: new Map(Object.entries(options.headers ?? {}).map(checkedHeader)),
+    headers: new Map(headerEntries(options.headers).map(checkedHeader)),
   }
 }
 
@@ -88,6 +88,17 @@ function checkedRange(range: string): AddressRange {
   } catch (cause) {
     throw invalid('deny', 'must be addresses or ranges such as 203.0.113.0/24', cause)
   }
+}
+
+/** A `Headers` or a list of pairs has no entries as an object: its headers would be lost in silence. */
+function headerEntries(headers: SafeFetchOptions['headers'] = {}): [string, string][] {
+  if (Symbol.iterator in headers) {
+    throw invalid(
+      'headers',
+      'must be an object of names and texts; Object.fromEntries makes one of a Headers',
+    )
+  }
+  return Object.entries(headers)
 }
 
 function checkedHeader([name, value]: [string, string]): [string, string] {

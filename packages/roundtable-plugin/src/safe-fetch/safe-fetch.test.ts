@@ -432,6 +432,7 @@ describe('options', () => {
     ['headers', { headers: { 'accept-encoding': 'gzip' } }],
     ['headers', { headers: { 'x\n': '1' } }],
     ['headers', { headers: { x: 'a\r\nb: c' } }],
+    ['headers', { headers: new Headers({ x: '1' }) as unknown as Record<string, string> }],
   ])('SF-02 %s is checked: %j', async (option, options) => {
     const { safeFetch, asked } = network()
     await expect(safeFetch('http://a.test/', options)).rejects.toMatchObject({
