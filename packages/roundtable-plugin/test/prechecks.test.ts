@@ -1,5 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { SEALED_PLACEHOLDER } from '@sandbox/protocol'
 import { findSecret } from '@sandbox/testing'
 import { describe, expect, test, vi } from 'vitest'
 import { PrecheckError, precheckScriptRunner } from '../src/prechecks/index.ts'
@@ -140,6 +141,21 @@ describe('PC-14 what wakes the turn', () => {
     await using kit = await precheckKit()
     const words = await failure(kit.runner.run('export default () => process.exit(0)', fired()))
     expect(words).toBe('The script ended its process before it had answered.')
+    expect([kit.left(), kit.lines.map(({ level }) => level)]).toEqual([[], ['warn']])
+  })
+
+  test('PC-14 a script that speaks to the host as its worker does: no fault of the host', async () => {
+    await using kit = await precheckKit({ runner: { timeoutMs: 5_000 } })
+    const hello = `import { connect } from 'node:net'
+      export default () => new Promise(() => {
+        const path = process.argv[process.argv.indexOf('--socket') + 1]
+        const auth = 'authorization: Bearer ${SEALED_PLACEHOLDER}'
+        const head = ['POST /worker/hello HTTP/1.1', 'host: broker', auth, 'content-length: 2']
+        connect(path).write([...head, 'content-type: application/json', '', '{}'].join('\\r\\n'))
+      })`
+    expect(await failure(kit.runner.run(hello, fired()))).toBe(
+      'The script spoke to the host in the place of its worker.',
+    )
     expect([kit.left(), kit.lines.map(({ level }) => level)]).toEqual([[], ['warn']])
   })
 

@@ -9,6 +9,9 @@ import type { ResearchSdk, SdkSession } from './research-sdk.ts'
 import { openResearch } from './research-session.ts'
 import { researchTools } from './research-tools.ts'
 
+/** The longest reason that a delegator passes on; an answer of a service may be of any length. */
+const REASON_CHARS = 10_000
+
 /** How long an agent that was called off may take to come to rest. */
 const REST_MS = 2_000
 
@@ -92,7 +95,9 @@ function reportOf(messages: readonly unknown[], secrets: readonly Secret[]): str
     (one): one is AssistantMessage => (one as Partial<AssistantMessage> | null)?.role === 'assistant',
   )
   if (last === undefined || last.stopReason === 'error' || last.stopReason === 'aborted') {
-    throw new ResearchError(redact(last?.errorMessage ?? 'The model gave no answer.', secrets))
+    throw new ResearchError(
+      redact(last?.errorMessage ?? 'The model gave no answer.', secrets, { maxChars: REASON_CHARS }),
+    )
   }
   const report = last.content.flatMap(({ type, text }) => (type === 'text' && text ? [text] : [])).join('')
   if (report.trim() === '') throw new ResearchError('The model gave no report.')

@@ -1,3 +1,4 @@
+import { BrokerError } from '@sandbox/broker'
 import { exitFailure, type Worker } from '@sandbox/docker-worker'
 import { WorkerEnded } from '../runtime/turn-failure.ts'
 import type { PrecheckStep } from './precheck-run.ts'
@@ -23,6 +24,9 @@ export async function precheckFailure(
 ): Promise<PrecheckFailure> {
   if (step === 'wait') return { words: 'Too many scripts run already: this one was not begun.', ours: true }
   if (step === 'grant') return { words: 'The tools of this schedule could not be granted.', ours: true }
+  if (step === 'deliver' && BrokerError.isInstance(error) && error.code === 'second_hello') {
+    return { words: 'The script spoke to the host in the place of its worker.', ours: false }
+  }
   if (step !== 'deliver') return { words: 'No safe place to run the script could be started.', ours: true }
   if (!(error instanceof WorkerEnded) || worker === undefined) {
     return { words: 'The script could not be run.', ours: true }
