@@ -15,6 +15,8 @@ import { isSandboxAddress } from './address.ts'
 import type { AdmissionLimits } from './admission-limits.ts'
 import { splitReply } from './answer.ts'
 import { deliver } from './deliver.ts'
+import { copyOf } from './message-copy.ts'
+import { showAll } from './shown.ts'
 import { turnText } from './turn-text.ts'
 
 /** What the claim needs. */
@@ -78,7 +80,7 @@ function admit(parts: PiClaimParts, running: Running, given: InboundMessage): Tu
   if (!parts.channels.has(channel) || !isSandboxAddress(given)) return undefined
   if (parts.needsSpeaker === true && given.speaker === undefined) return undefined
   // Copied now: the turn may wait in the queue while somebody changes the message.
-  const message = structuredClone(given)
+  const message = copyOf(given)
   const admitted = parts.limits?.admit(channel, given.authorId)
   if (admitted?.ok === false) {
     parts.logger.info({ channel, speaker: given.authorId, limit: admitted.reason }, 'a message was not taken')
@@ -97,15 +99,18 @@ async function answer(parts: PiClaimParts, running: Running, message: InboundMes
   // The channel may have been turned off while the message waited.
   if (!parts.channels.has(channel)) return
   const turn = new AbortController()
-  const shown: (() => void)[] = []
   running.set(channel, turn)
+  const { surfaces } = parts
+  const hide = showAll(parts, channel, [
+    () => surfaces.startTyping(channel),
+    () => surfaces.showStop(channel),
+  ])
   try {
-    shown.push(parts.surfaces.startTyping(channel), parts.surfaces.showStop(channel))
     const reply = await runTurn(parts, message, turn.signal)
-    await deliver(parts, channel, replyOf(reply, parts.surfaces.of(channel)?.supportsFiles === true))
+    await deliver(parts, channel, replyOf(reply, surfaces.of(channel)?.supportsFiles === true))
   } finally {
     running.delete(channel)
-    for (const hide of shown.reverse()) hide()
+    hide()
   }
 }
 

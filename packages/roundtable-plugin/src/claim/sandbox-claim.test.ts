@@ -13,7 +13,12 @@ type Run = (channel: ChannelKey, speaker: { id: string; name: string }, text: st
 
 function claimWith(
   run: Run,
-  options: { needsSpeaker?: boolean; failSend?: boolean; limits?: AdmissionLimits } = {},
+  options: {
+    needsSpeaker?: boolean
+    failSend?: boolean
+    failTyping?: boolean
+    limits?: AdmissionLimits
+  } = {},
 ) {
   const on = new Set<ChannelKey>(['fake:1'])
   const sent: OutboundReply[] = []
@@ -34,6 +39,7 @@ function claimWith(
         sent.push(reply)
       },
       startTyping(channel) {
+        if (options.failTyping === true) throw new TypeError('no typing here')
         typing.push(`start ${channel}`)
         return () => typing.push(`stop ${channel}`)
       },
@@ -82,6 +88,13 @@ test('PL-09 the reply is sent in chunks while the bot is typing, and typing ends
   await claim.admit(message())?.run()
   expect(sent).toEqual([{ chunks: ['a'.repeat(1500), 'b'.repeat(1500)] }])
   expect(typing).toEqual(['start fake:1', 'stop fake:1'])
+})
+
+test('PL-09 a surface that cannot show typing costs no turn', async () => {
+  const { claim, sent, lines } = claimWith(answers, { failTyping: true })
+  await claim.admit(message())?.run()
+  expect(sent).toEqual([{ chunks: ['hi'] }])
+  expect(JSON.stringify(lines)).toContain('no typing here')
 })
 
 test('PL-07 a queued turn checks again whether the channel is on, and says nothing when it is not', async () => {

@@ -14,6 +14,7 @@ import { isSandboxAddress } from './address.ts'
 import type { AdmissionLimits } from './admission-limits.ts'
 import { NOT_TAKEN_TEXT, splitReply, THROWN_TEXT, TOO_LONG_TEXT } from './answer.ts'
 import { deliver } from './deliver.ts'
+import { showAll } from './shown.ts'
 import { turnText } from './turn-text.ts'
 
 /** What the claim needs. */
@@ -105,7 +106,7 @@ async function answer(
 ): Promise<void> {
   // The channel may have been turned off while the message waited.
   if (!parts.channels.has(channel)) return
-  const stopTyping = parts.surfaces.startTyping(channel)
+  const hide = showAll(parts, channel, [() => parts.surfaces.startTyping(channel)])
   try {
     const reply = await parts.runtime.runTurn(channel, speaker, text).then(
       (turn) => turn.text,
@@ -113,7 +114,7 @@ async function answer(
     )
     await deliver(parts, channel, { chunks: splitReply(reply) })
   } finally {
-    stopTyping()
+    hide()
   }
 }
 
