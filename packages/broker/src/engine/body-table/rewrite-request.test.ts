@@ -167,6 +167,17 @@ describe('T45 the rewriter', () => {
     )
   })
 
+  it('T45 a small body whose memory is shared with others is not written over, and comes out whole', async () => {
+    const text = '{"model":"guest","keep":1.0,"other":"as it was"}'
+    for (let round = 0; round < 200; round += 1) {
+      const bytes = Buffer.from(text)
+      const result = await rewriteRequest({ bytes, table, host })
+      if (!result.ok) throw new TypeError(result.problem)
+      expect(Buffer.from(result.bytes).toString()).toBe(text.replace('guest', 'host-model'))
+      expect(bytes.toString()).toBe(text)
+    }
+  })
+
   it('T45 with nothing to edit the very same bytes go on', async () => {
     const text =
       ' { "keep" : 12345678901234567890 , "model":"host-model","limit": 1e2,"other":{"10":1,"2":"\\u003c"} } '

@@ -51,18 +51,22 @@ async function edited(
 ): Promise<Uint8Array> {
   const spans = keptSpans(edits, bytes.length)
   const last = spans[spans.length - 1] as Span
-  const into = roomFor(last.at + last.end - last.start, bytes, reuse)
-  const from = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  const isWithin = into.buffer === bytes.buffer
+  const size = last.at + last.end - last.start
+  const { buffer, byteOffset } = bytes
+  const isWithin = reuse === true && byteOffset + size <= buffer.byteLength
+  // Written all over, so that it may hold anything before. Of the pool when small: memory of its own takes longer to get
+  // than all the copying.
+  const into = isWithin ? new Uint8Array(buffer, byteOffset, size) : Buffer.allocUnsafe(size)
+  const from = Buffer.from(buffer, byteOffset, bytes.byteLength)
   for (const span of isWithin ? inSafeOrder(spans) : spans) {
     const { start, end, at } = span
     const backwards = at > start
     for (let done = 0; done < end - start; ) {
-      const size = Math.min(COPY_BYTES, end - start - done)
-      const offset = backwards ? end - start - done - size : done
-      from.copy(into, at + offset, start + offset, start + offset + size)
-      done += size
-      if (size === COPY_BYTES && pause.isDue()) await pause.now()
+      const part = Math.min(COPY_BYTES, end - start - done)
+      const offset = backwards ? end - start - done - part : done
+      from.copy(into, at + offset, start + offset, start + offset + part)
+      done += part
+      if (part === COPY_BYTES && pause.isDue()) await pause.now()
     }
   }
   edits.forEach((edit, index) => {
@@ -70,15 +74,6 @@ async function edited(
     if (edit.bytes !== undefined) into.set(edit.bytes, at + end - start)
   })
   return into
-}
-
-/** What is written all over, so that it may hold anything before. */
-function roomFor(size: number, bytes: Uint8Array, reuse: boolean | undefined): Uint8Array {
-  const { buffer, byteOffset } = bytes
-  if (reuse === true && byteOffset + size <= buffer.byteLength)
-    return new Uint8Array(buffer, byteOffset, size)
-  // Of the pool when small: memory of its own takes longer to get than all the copying.
-  return Buffer.allocUnsafe(size)
 }
 
 /** What stays, and where it will be. */
