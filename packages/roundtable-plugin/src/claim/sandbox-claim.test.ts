@@ -246,3 +246,9 @@ test('a turn that throws gives its place back', async () => {
   await claim.admit(message())?.run()
   expect(claim.admit(message())).toBeDefined()
 })
+
+test('W-29 a message that cannot be read does not count', () => {
+  const { claim } = claimWith(answers, { limits: new AdmissionLimits({ waitingPerSpeaker: 1 }) })
+  expect(() => claim.admit(message({ attachments: undefined as never }))).toThrow()
+  expect(claim.admit(message())).toBeDefined()
+})

@@ -75,6 +75,13 @@ function admit(parts: SandboxClaimParts, message: InboundMessage): TurnAdmission
     }
     return undefined
   }
+  // Copied now: the turn may wait in the queue while somebody changes the message.
+  const speaker = Object.freeze({
+    id: message.authorId,
+    name: message.authorName,
+    ...(principalId !== undefined && { principalId }),
+  })
+  const text = turnText(message)
   const admitted = parts.limits?.admit(channel, message.authorId)
   if (admitted?.ok === false) {
     parts.logger.info(
@@ -84,13 +91,6 @@ function admit(parts: SandboxClaimParts, message: InboundMessage): TurnAdmission
     if (admitted.words !== undefined) void deliver(parts, channel, { chunks: splitReply(admitted.words) })
     return undefined
   }
-  // Copied now: the turn may wait in the queue while somebody changes the message.
-  const speaker = Object.freeze({
-    id: message.authorId,
-    name: message.authorName,
-    ...(principalId !== undefined && { principalId }),
-  })
-  const text = turnText(message)
   return {
     kind: 'turn',
     failure: 'a sandbox turn failed outside its runtime',
