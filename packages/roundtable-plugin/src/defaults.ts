@@ -77,7 +77,7 @@ export class SandboxRuntime implements AsyncDisposable {
   /**
    * Answers one message. The speaker's `principalId`, where the host knows it, reaches `apiKey` and the tools, never the
    * worker. Resolves with an answer or with words that say why there is none. Rejects only with
-   * {@link SandboxPluginError} `closed`, `busy`, `input_invalid`, and `cleanup_failed` when there was an answer
+   * {@link SandboxPluginError} `closed`, `busy`, `input_invalid`, and {@link CleanupFailed} when there was an answer
    * but its worker could not be removed.
    */
   runTurn(channel: ChannelKey, speaker: SandboxSpeaker, text: string): Promise<TurnReply> {

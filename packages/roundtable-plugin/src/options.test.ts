@@ -101,6 +101,8 @@ test.each([['sandbox', sealed] as const, ['piSandbox', pi] as const])(
       'taken',
     )
     expect(await saidOf(make, { stateFile: undefined })).toMatch(/^stateFile: must be .*, and is undefined/)
+    const payer = make === sealed ? 'apiKey' : 'oauthToken'
+    expect(await saidOf(make, { [payer]: undefined })).toMatch(/: must be a function \(left out, the host's/)
     expect(await saidOf(make, { admission: { perSpeakerMinut: 1 } })).toMatch(/"admission.perSpeakerMinute"/)
     expect(await saidOf(make, { initialChannel: [] })).toMatch(/closest one is "initialChannels"/)
   },

@@ -1,6 +1,6 @@
 import { redact } from '@sandbox/credential-scope'
 import { type CollectOptions, collectPiAttachments } from './attachments/index.ts'
-import { type ChannelStoreOptions, SandboxChannelStore } from './channel/channel-store.ts'
+import { SandboxChannelStore } from './channel/channel-store.ts'
 import { AdmissionLimits, type AdmissionOptions } from './claim/admission-limits.ts'
 import { piClaim } from './claim/pi-claim.ts'
 import { DISCORD, discordCommands } from './commands/discord-commands.ts'
@@ -17,8 +17,8 @@ import type {
 } from './host-contract.ts'
 import { PiSandboxRuntime } from './pi-defaults.ts'
 import type { PiSandboxRuntimeOptions } from './pi-options.ts'
-import { checkOptionKinds, PI_PLUGIN_KINDS, requireOption } from './runtime/option-kinds.ts'
-import { ADMISSION, checkNames, names, STATE_FILE } from './runtime/option-names.ts'
+import { checkOptionKinds, PI_PLUGIN_KINDS, refuseEmpty, requireOption } from './runtime/option-kinds.ts'
+import { ADMISSION, checkNames, names, PAYER, STATE_FILE } from './runtime/option-names.ts'
 import { PI_RUNTIME } from './runtime/pi-option-names.ts'
 import type { PiProgressUpdate } from './runtime/pi-progress.ts'
 import { resolvesSpeakers } from './speakers.ts'
@@ -100,15 +100,15 @@ async function setup(options: PiSandboxOptions, context: HostContext): Promise<S
     logger,
   })
   try {
-    const store: ChannelStoreOptions = {
+    const channels = new SandboxChannelStore({
       stateFile,
       outside: [runtime.partyDir],
       ...(initialChannels && { initialChannels }),
-    }
-    const channels = new SandboxChannelStore(store)
+      onSwitch: (channel, on) => on || removeWorker(runtime, logger, channel),
+    })
     services.provide(PI_SANDBOX, { channels, runtime })
     const commands = sandboxCommands({
-      channels: switches(channels, runtime, logger),
+      channels,
       runtime,
       queue,
       unsafe: runtime.driver.isolation === 'none',
@@ -152,6 +152,7 @@ async function setup(options: PiSandboxOptions, context: HostContext): Promise<S
 /** @throws SandboxPluginError `options_invalid`, before anything is made */
 function checkOptions(options: PiSandboxOptions): void {
   checkOptionKinds(options, PI_PLUGIN_KINDS)
+  refuseEmpty(options, 'oauthToken', PAYER)
   requireOption(options, 'stateFile', STATE_FILE)
   const taken = ['timeZone', 'logger']
   checkNames('', options, [...PI_RUNTIME.filter((name) => !taken.includes(name)), ...PLUGIN])
@@ -173,23 +174,11 @@ function guarded(profileOf: NonNullable<PiSandboxOptions['profileOf']>, logger: 
 }
 
 /** The worker of a channel that is turned off goes. */
-function switches(channels: SandboxChannelStore, runtime: PiSandboxRuntime, logger: HostLogger) {
-  return {
-    has: (channel: ChannelKey) => channels.has(channel),
-    enable: (channel: ChannelKey) => channels.enable(channel),
-    disable(channel: ChannelKey): boolean {
-      const changed = channels.disable(channel)
-      if (!changed) return false
-      runtime.stop(channel).catch((error: unknown) => {
-        const cause = redact(error instanceof Error ? error.message : String(error))
-        logger.warn(
-          { channel, cause },
-          'the worker of a channel that was turned off could not be removed yet',
-        )
-      })
-      return true
-    },
-  }
+function removeWorker(runtime: PiSandboxRuntime, logger: HostLogger, channel: ChannelKey): void {
+  runtime.stop(channel).catch((error: unknown) => {
+    const cause = redact(error instanceof Error ? error.message : String(error))
+    logger.warn({ channel, cause }, 'the worker of a channel that was turned off could not be removed yet')
+  })
 }
 
 function workerWords({ state, profile, thinking }: ReturnType<PiSandboxRuntime['status']>): string {

@@ -1,5 +1,5 @@
 import { redact } from '@sandbox/credential-scope'
-import { type ChannelStoreOptions, SandboxChannelStore } from './channel/channel-store.ts'
+import { SandboxChannelStore } from './channel/channel-store.ts'
 import { AdmissionLimits } from './claim/admission-limits.ts'
 import { sandboxClaim } from './claim/sandbox-claim.ts'
 import { DISCORD, discordCommands } from './commands/discord-commands.ts'
@@ -7,13 +7,7 @@ import { sandboxCommands } from './commands/sandbox-commands.ts'
 import { payerWords, statusWords } from './commands/status-words.ts'
 import { SandboxRuntime } from './defaults.ts'
 import { guardedLogger } from './guarded-logger.ts'
-import type {
-  ChannelKey,
-  HostContext,
-  SandboxContribution,
-  SandboxPlugin,
-  ServiceKey,
-} from './host-contract.ts'
+import type { HostContext, SandboxContribution, SandboxPlugin, ServiceKey } from './host-contract.ts'
 import type { SandboxOptions } from './options.ts'
 import { checkPluginOptionNames } from './runtime/option-names.ts'
 import { resolvesSpeakers } from './speakers.ts'
@@ -53,11 +47,16 @@ async function setup(options: SandboxOptions, context: HostContext): Promise<San
   })
   try {
     const outside = [runtime.runRoot, runtime.workspaceRoot]
-    const store: ChannelStoreOptions = { stateFile, outside, ...(initialChannels && { initialChannels }) }
-    const channels = new SandboxChannelStore(store)
+    const channels = new SandboxChannelStore({
+      stateFile,
+      outside,
+      ...(initialChannels && { initialChannels }),
+      // A worker waits for a channel that was turned on, and none for one that was turned off.
+      onSwitch: (channel, on) => (on ? runtime.warm(channel) : void runtime.cool(channel)),
+    })
     services.provide(SANDBOX, { channels, runtime })
     const commands = sandboxCommands({
-      channels: switches(channels, runtime),
+      channels,
       runtime,
       queue,
       unsafe: runtime.driver.isolation === 'none',
@@ -96,23 +95,6 @@ const WORKER_WORDS = {
   waiting: 'a worker waits for the next message',
   none: 'the next message starts a worker',
 } as const
-
-/** A worker waits for a channel that was turned on, and none for one that was turned off. */
-function switches(channels: SandboxChannelStore, runtime: SandboxRuntime) {
-  return {
-    has: (channel: ChannelKey) => channels.has(channel),
-    enable(channel: ChannelKey): boolean {
-      const changed = channels.enable(channel)
-      if (changed) runtime.warm(channel)
-      return changed
-    },
-    disable(channel: ChannelKey): boolean {
-      const changed = channels.disable(channel)
-      if (changed) void runtime.cool(channel)
-      return changed
-    },
-  }
-}
 
 function runtimeService(runtime: SandboxRuntime, channels: SandboxChannelStore) {
   return {

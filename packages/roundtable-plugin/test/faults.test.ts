@@ -90,6 +90,30 @@ test('decision 7: a reply without an answer does not wait for an engine that han
   expect(own.runDirs()).toEqual([])
 })
 
+test('RL-17 decision 7: an answer does not wait for an engine that hangs either; the next turn does', async () => {
+  const { free, hold } = hangingEngine()
+  await using own = await kit({
+    wrap: (driver) => ({
+      ...plain(driver),
+      start: async (spec, signal) => hold(await driver.start(spec, signal)),
+    }),
+  })
+  // Nothing is freed before the answer is there.
+  expect(await own.runtime.runTurn('fake:1', ann, 'first')).toEqual({ ok: true, text: 'hi' })
+  expect([own.turns.at(-1)?.state, own.runDirs().length]).toEqual(['settled', 1])
+  let over = false
+  const second = own.runtime.runTurn('fake:1', ann, 'second').finally(() => {
+    over = true
+  })
+  await own.runtime.runTurn('fake:2', ann, 'elsewhere')
+  expect(over).toBe(false)
+  free()
+  expect(await second).toEqual({ ok: true, text: 'hi' })
+  expect(own.upstream.seen.at(-1)?.body).toContain('first')
+  await own.runtime.dispose()
+  expect(own.runDirs()).toEqual([])
+})
+
 test('decision 7: a start that hangs in the engine is given up long before the deadline of its turn', async () => {
   const hung = Promise.withResolvers<never>()
   const asked = Promise.withResolvers<void>()

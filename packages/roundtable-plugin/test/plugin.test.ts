@@ -224,6 +224,20 @@ test('PL-12 a worker waits for each channel that is on when the host starts, and
   await warmed(['fake:1', 'fake:2'])
 })
 
+test('PL-01 PL-12 another plugin that turns a channel on or off has its worker started and removed too', async () => {
+  await using own = await bot({ plugin: { initialChannels: [] } })
+  await own.host.start()
+  const { channels, runtime } = own.host.services.get(SANDBOX)
+  const warmed = (expected: ChannelKey[]) =>
+    expect.poll(() => runtime.warmed(), { timeout: 20_000, interval: 5 }).toEqual(expected)
+  channels.enable('fake:3')
+  await warmed(['fake:3'])
+  channels.disable('fake:3')
+  await warmed([])
+  expect(() => channels.enable(`fake:${'x'.repeat(600)}`)).toThrow(/is not a channel key/)
+  expect(channels.list()).toEqual([])
+})
+
 test('PL-12 a host with Discord gets the owner commands; one without is no obstacle', async () => {
   await using own = await bot({ host: { discord: { root: 'bot' }, ownerId: 'olga' } })
   expect(own.host.commands.added()).toHaveLength(1)

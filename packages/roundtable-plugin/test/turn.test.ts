@@ -433,7 +433,10 @@ test('RL-17 W-71 decision 7: a worker that cannot be removed fails the turn, kee
     }),
   })
   own.runtime.startFresh('fake:1')
-  await expect(own.runtime.runTurn('fake:1', ann, 'first').catch(codeOf)).resolves.toBe('cleanup_failed')
+  await expect(own.runtime.runTurn('fake:1', ann, 'first')).rejects.toMatchObject({
+    code: 'cleanup_failed',
+    answer: 'hi',
+  })
   expect([own.runDirs(), workers]).toEqual([[], 1])
   expect(own.lines.map(({ level }) => level)).toEqual(['error'])
   expect(await own.runtime.runTurn('fake:1', ann, 'second')).toMatchObject({

@@ -10,9 +10,13 @@ export interface ChannelStoreOptions {
   readonly initialChannels?: readonly ChannelKey[]
   /** Real directories that the file must not be in. */
   readonly outside?: readonly string[]
+  /** Hears of each channel that was turned on or off, by whomever, once that is saved. Must not throw. */
+  readonly onSwitch?: (channel: ChannelKey, on: boolean) => void
 }
 
-const KEY = /^[a-z][a-z0-9_-]*:.+$/s
+/** As long as a turn's channel may be. */
+const isKey = (value: unknown): value is ChannelKey =>
+  typeof value === 'string' && value.length <= 512 && /^[a-z][a-z0-9_-]*:.+$/s.test(value)
 
 /**
  * Which channels are answered from sealed workers. Kept in a file, so it outlives the host. A file that cannot be
@@ -21,9 +25,11 @@ const KEY = /^[a-z][a-z0-9_-]*:.+$/s
 export class SandboxChannelStore {
   readonly #file: StateFile
   readonly #channels: Set<ChannelKey>
+  readonly #onSwitch: ChannelStoreOptions['onSwitch']
 
   /** @throws SandboxPluginError `state_refused`, `state_invalid`, `state_unwritable` */
   constructor(options: ChannelStoreOptions) {
+    this.#onSwitch = options.onSwitch
     this.#file = new StateFile(options.stateFile, options.outside ?? [])
     const text = this.#file.read()
     this.#channels = new Set(text === undefined ? (options.initialChannels ?? []) : this.#parse(text))
@@ -50,6 +56,7 @@ export class SandboxChannelStore {
     if (this.#channels.has(channel)) return false
     this.#channels.add(channel)
     this.#saveOr(() => this.#channels.delete(channel))
+    this.#onSwitch?.(channel, true)
     return true
   }
 
@@ -60,6 +67,7 @@ export class SandboxChannelStore {
   disable(channel: ChannelKey): boolean {
     if (!this.#channels.delete(channel)) return false
     this.#saveOr(() => this.#channels.add(channel))
+    this.#onSwitch?.(channel, false)
     return true
   }
 
@@ -89,13 +97,12 @@ export class SandboxChannelStore {
     } catch (cause) {
       throw invalid(cause)
     }
-    if (!Array.isArray(value) || !value.every((each) => typeof each === 'string' && KEY.test(each)))
-      throw invalid()
-    return value as ChannelKey[]
+    if (!Array.isArray(value) || !value.every(isKey)) throw invalid()
+    return value
   }
 }
 
 function checkKey(channel: ChannelKey): void {
-  if (typeof channel === 'string' && KEY.test(channel)) return
+  if (isKey(channel)) return
   throw new SandboxPluginError('input_invalid', `"${channel}" is not a channel key such as "discord:123".`)
 }

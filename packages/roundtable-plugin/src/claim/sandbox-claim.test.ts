@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { message, recordingLogger } from '../../test/messages.ts'
 import type { ChannelKey, OutboundReply } from '../host-contract.ts'
 import type { TurnReply } from '../runtime/sealed-runtime.ts'
+import { CleanupFailed } from '../runtime/turn-failure.ts'
 import { snapshotTurn } from '../runtime/turn-snapshot.ts'
 import { isSandboxAddress } from './address.ts'
 import { AdmissionLimits } from './admission-limits.ts'
@@ -139,6 +140,15 @@ test('PL-10 W-79 a failed turn says its own words; a thrown one says others, and
     },
   ])
   expect(thrown.typing).toHaveLength(2)
+})
+
+test('RL-17 a turn whose worker cannot be removed was answered all the same: the answer is posted, and the log has the rest', async () => {
+  const { claim, sent, lines } = claimWith(async () => {
+    throw new CleanupFailed('the answer', [new TypeError('engine says no')])
+  })
+  await claim.admit(message())?.run()
+  expect(sent).toEqual([{ chunks: ['the answer'] }])
+  expect(lines).toMatchObject([{ level: 'error', fields: { channel: 'fake:1', category: 'cleanup_failed' } }])
 })
 
 test.each([

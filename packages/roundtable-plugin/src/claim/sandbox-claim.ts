@@ -10,6 +10,7 @@ import type {
   TurnAdmission,
 } from '../host-contract.ts'
 import type { SealedRuntime } from '../runtime/sealed-runtime.ts'
+import type { CleanupFailed } from '../runtime/turn-failure.ts'
 import { isSandboxAddress } from './address.ts'
 import type { AdmissionLimits } from './admission-limits.ts'
 import { NOT_TAKEN_TEXT, splitReply, THROWN_TEXT, TOO_LONG_TEXT } from './answer.ts'
@@ -132,5 +133,7 @@ function wordsFor(
     return text.length > limits.TURN_TEXT_CHARS ? TOO_LONG_TEXT : NOT_TAKEN_TEXT
   }
   parts.logger.error(fields, 'a sandbox turn threw')
-  return THROWN_TEXT
+  // What was answered is posted: somebody paid for it.
+  const { answer } = known ? (error as Partial<CleanupFailed>) : {}
+  return answer ?? THROWN_TEXT
 }

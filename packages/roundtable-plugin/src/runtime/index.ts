@@ -8,6 +8,7 @@ export {
   type TurnPolicyOptions,
 } from './runtime-options.ts'
 export { SealedRuntime, type SealedRuntimePorts, type TurnReply } from './sealed-runtime.ts'
+export { CleanupFailed } from './turn-failure.ts'
 export type { FailureCategory, TurnEvent, TurnState } from './turn-state.ts'
 export type { SeatTaker, TurnParts, WorkerSeat } from './worker-seat.ts'
 export {

@@ -88,6 +88,14 @@ export function requireOption(options: object, name: string, what: string): void
   if (value === undefined) throw invalid(name, what, value)
 }
 
+/**
+ * Refuses an option that is there and `undefined`, where leaving it out means somebody else's money.
+ * @throws SandboxPluginError `options_invalid`
+ */
+export function refuseEmpty(options: object, name: string, what: string): void {
+  if (Object.hasOwn(options, name)) requireOption(options, name, what)
+}
+
 function isA(kind: Kind, value: unknown): boolean {
   if (kind === 'list') return Array.isArray(value)
   if (kind === 'switch') return value === false || kindOf(value) === 'object'

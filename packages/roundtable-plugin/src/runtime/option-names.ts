@@ -1,7 +1,7 @@
 import type { WarmLimits, WorkerLimits } from '@sandbox/docker-worker'
 import { SandboxPluginError } from '../errors.ts'
 import type { SandboxOptions, SandboxRuntimeOptions } from '../options.ts'
-import { checkOptionKinds, PLUGIN_KINDS, requireOption, SEALED_KINDS } from './option-kinds.ts'
+import { checkOptionKinds, PLUGIN_KINDS, refuseEmpty, requireOption, SEALED_KINDS } from './option-kinds.ts'
 
 const RUNTIME = names<keyof SandboxRuntimeOptions>({
   image: 1,
@@ -59,6 +59,9 @@ export const LIMITS = names<keyof WorkerLimits>({
 /** What `stateFile` has to be. */
 export const STATE_FILE = 'the absolute path of a file'
 
+/** What a getter of keys has to be where it is named at all. */
+export const PAYER = "a function (left out, the host's login pays)"
+
 /** Names of how many messages are taken. */
 export const ADMISSION = names<keyof Exclude<NonNullable<SandboxOptions['admission']>, false>>({
   perSpeakerMinute: 1,
@@ -89,6 +92,7 @@ export function checkOptionNames(options: SandboxRuntimeOptions): void {
 export function checkPluginOptionNames(options: SandboxOptions): void {
   checkOptionKinds(options, { ...PLUGIN_KINDS, apiKey: 'function' })
   requireOption(options, 'stateFile', STATE_FILE)
+  refuseEmpty(options, 'apiKey', PAYER)
   const taken = ['timeZone', 'logger']
   checkNames('', options, [...RUNTIME.filter((name) => !taken.includes(name)), ...PLUGIN])
   checkNames('admission.', options.admission, ADMISSION)

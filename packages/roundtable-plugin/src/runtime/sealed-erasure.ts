@@ -9,7 +9,7 @@ import type { WorkspaceUse } from './workspace-use.ts'
 export interface SealedErasureParts {
   readonly layout: Pick<WorkspaceLayout, 'workspaceOf' | 'workspaces' | 'forgetSpeaker' | 'erase'>
   readonly uses: WorkspaceUse
-  readonly pool: { cool(channel: string): Promise<void> }
+  readonly pool: { cool(channel: ChannelKey): Promise<void> }
   readonly leftovers: LeftoverWorkers
   readonly fresh: FreshStarts
 }

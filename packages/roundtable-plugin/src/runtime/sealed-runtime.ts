@@ -12,8 +12,9 @@ import type { TurnPolicy } from './runtime-options.ts'
 import { SealedErasure } from './sealed-erasure.ts'
 import { SealedLog } from './sealed-log.ts'
 import { SealedTurnRun } from './sealed-turn.ts'
+import { SpareWorkers } from './spare-workers.ts'
 import { ReplyBound, TurnEnding, untilAborted } from './turn-ending.ts'
-import { failureOfError, failureOfOutcome, type TurnFailure } from './turn-failure.ts'
+import { CleanupFailed, failureOfError, failureOfOutcome, type TurnFailure } from './turn-failure.ts'
 import { checkChannel, snapshotTurn, type TurnSnapshot } from './turn-snapshot.ts'
 import { type FailureCategory, type TurnEvent, TurnProgress } from './turn-state.ts'
 import { type SeatTaker, type TurnParts, type WantedSeat, WorkerSeat } from './worker-seat.ts'
@@ -41,7 +42,7 @@ export interface SealedRuntimePorts extends TurnParts {
 /** Containers and directories whose turn is over are looked for this often. */
 const SWEEP_MS = 60_000
 
-/** A reply without an answer waits for the removal of its worker no longer than this: an engine may hang. */
+/** A reply waits for the removal of its worker no longer than this: an engine may hang. */
 const REPLY_MS = 5_000
 
 /** Runs one sealed turn per channel at a time, each on a worker of its own. */
@@ -56,6 +57,7 @@ export class SealedRuntime implements AsyncDisposable {
   /** Ids of the workers that a turn uses or will use. The driver's sweep reads it while it runs. */
   readonly #live = new Set<string>()
   readonly #pool: SeatPool
+  readonly #spares: SpareWorkers
   readonly #workspaces: WorkspaceGuard
   readonly #uses = new WorkspaceUse()
   readonly #erasure: SealedErasure
@@ -87,10 +89,11 @@ export class SealedRuntime implements AsyncDisposable {
       },
       onProblem: (problem) => this.#tellProblem(problem),
     })
+    this.#spares = new SpareWorkers(this.#pool)
     this.#erasure = new SealedErasure({
       layout: ports.layout,
       uses: this.#uses,
-      pool: this.#pool,
+      pool: this.#spares,
       leftovers: this.#leftovers,
       fresh: this.#fresh,
     })
@@ -110,7 +113,7 @@ export class SealedRuntime implements AsyncDisposable {
 
   /**
    * Answers one message. Resolves with an answer or with words that say why there is none. Rejects only with
-   * {@link SandboxPluginError} `closed`, `busy`, `input_invalid`, and `cleanup_failed` when there was an answer
+   * {@link SandboxPluginError} `closed`, `busy`, `input_invalid`, and {@link CleanupFailed} when there was an answer
    * but its worker could not be removed.
    */
   async runTurn(channel: ChannelKey, speaker: SandboxSpeaker, text: string): Promise<TurnReply> {
@@ -139,28 +142,25 @@ export class SealedRuntime implements AsyncDisposable {
    */
   warm(channel: ChannelKey): void {
     checkChannel(channel)
-    // A host that cannot start tells whoever waits for `start` or for a turn.
-    this.start().then(
-      () => this.#pool.warm(channel),
-      () => {},
-    )
+    this.#spares.warm(channel, this.start())
   }
 
   /** Removes the worker that waits for the channel's next turn. Resolves when it is gone; never rejects. */
   cool(channel: ChannelKey): Promise<void> {
-    return this.#pool.cool(channel)
+    return this.#spares.cool(channel)
   }
 
   /** The channels for which a worker waits. */
   warmed(): ChannelKey[] {
-    return [...this.#pool.waiting()] as ChannelKey[]
+    return this.#spares.waiting()
   }
 
   /** The channel's next turn starts without history, on a worker that starts now. Memory is kept. */
   startFresh(channel: ChannelKey): void {
     this.#fresh.request(channel)
-    const wanted = this.#slots.of(channel) !== undefined || this.#pool.waiting().includes(channel)
-    void this.#pool.cool(channel).then(() => wanted && this.#pool.warm(channel))
+    const wanted = this.#slots.of(channel) !== undefined || this.#spares.waiting().includes(channel)
+    const gone = this.#spares.cool(channel)
+    if (wanted) this.#spares.warm(channel, gone)
   }
 
   /**
@@ -168,7 +168,7 @@ export class SealedRuntime implements AsyncDisposable {
    * had no answer yet.
    */
   stop(channel: ChannelKey): boolean {
-    void this.#pool.cool(channel)
+    void this.#spares.cool(channel)
     return this.#slots.of(channel)?.ending.end('stopped') ?? false
   }
 
@@ -248,13 +248,13 @@ export class SealedRuntime implements AsyncDisposable {
     if (typeof result === 'string') this.#fresh.consume(channel, start)
     progress.enter('settling')
     const settling = this.#settle(channel, run, answering)
+    const late = await this.#outlasts(settling, bound)
     if (typeof result === 'string') {
-      const problems = await settling
+      const problems = late ? [] : await settling
       progress.enter('settled', { ok: true })
-      if (problems.length > 0) throw cleanupFailed(problems)
+      if (problems.length > 0) throw new CleanupFailed(result, problems)
       return { ok: true, text: result }
     }
-    const late = await this.#outlasts(settling, bound)
     const cause = `${this.#ports.scrub(result.cause)}${late ? '; its worker is still being removed' : ''}`
     progress.enter('settled', { ok: false, category: result.category, cause })
     this.#log.failed(turn, result, cause, run.output)
@@ -314,7 +314,7 @@ export class SealedRuntime implements AsyncDisposable {
 
   /** The channel's next turn will be refused, so no worker waits for it. */
   #tellFull(channel: ChannelKey, { message }: WorkspaceFull): void {
-    void this.#pool.cool(channel)
+    void this.#spares.cool(channel)
     this.#log.full(channel, message)
   }
 
@@ -325,7 +325,7 @@ export class SealedRuntime implements AsyncDisposable {
   }
 
   /**
-   * Waits for the end of a turn without an answer, within a bound; true when it takes longer. Then the pool holds the
+   * Waits for the end of a turn, within a bound; true when it takes longer. Then the pool holds the
    * channel's next turn until the worker is dead, and `dispose` waits for everything.
    */
   async #outlasts(settling: Promise<readonly unknown[]>, bound: ReplyBound): Promise<boolean> {
@@ -385,13 +385,4 @@ export class SealedRuntime implements AsyncDisposable {
 
 function closed(): SandboxPluginError {
   return new SandboxPluginError('closed', 'The runtime is closed; no more turns.')
-}
-
-function cleanupFailed(problems: readonly unknown[]): SandboxPluginError {
-  const cause = new AggregateError(problems, 'cleaning up failed')
-  return new SandboxPluginError(
-    'cleanup_failed',
-    'The turn was answered, but its worker or its directory could not be removed. Look at the engine; the channel waits until it is gone.',
-    { cause },
-  )
 }

@@ -52,7 +52,7 @@ export class TurnEnding {
   }
 }
 
-/** Bounds how long a reply without an answer waits for what is being removed. */
+/** Bounds how long a reply waits for what is being removed. */
 export class ReplyBound implements Disposable {
   readonly #ms: number
   readonly #settle: (late: true) => void
@@ -67,7 +67,7 @@ export class ReplyBound implements Disposable {
     this.#settle = resolve
   }
 
-  /** It is clear that there will be no answer: the time starts, once. */
+  /** It is clear what the reply is, or that there will be none: the time starts, once. */
   begin(): void {
     this.#timer ??= setTimeout(() => this.#settle(true), this.#ms)
   }

@@ -119,3 +119,18 @@ export class PostureRefused extends SandboxPluginError {
     this.differences = differences
   }
 }
+
+/** A turn was answered, but what it used could not be removed: its channel waits until it is gone. */
+export class CleanupFailed extends SandboxPluginError {
+  /** The answer, which was paid for. */
+  readonly answer: string
+
+  constructor(answer: string, problems: readonly unknown[]) {
+    super(
+      'cleanup_failed',
+      'The turn was answered, but its worker or its directory could not be removed. Look at the engine; the channel waits until it is gone.',
+      { cause: new AggregateError(problems, 'cleaning up failed') },
+    )
+    this.answer = answer
+  }
+}
