@@ -1,6 +1,18 @@
-import { createHash } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'
-import { access, chmod, copyFile, lstat, mkdir, readdir, realpath, rename, rm, stat } from 'node:fs/promises'
+import {
+  access,
+  chmod,
+  copyFile,
+  link,
+  lstat,
+  mkdir,
+  readdir,
+  realpath,
+  rename,
+  rm,
+  stat,
+} from 'node:fs/promises'
 import { dirname, extname, join } from 'node:path'
 import { DriverError } from '../../errors.ts'
 import type { WorkerUser } from '../../options.ts'
@@ -29,7 +41,7 @@ export async function programsInPlace(runtime: string, bundle: string): Promise<
 }
 
 /**
- * Copies both programs into `directory`, readable for everybody: another account cannot read a checkout below a home
+ * Links or copies both programs into `directory`, readable for everybody: another account cannot read a checkout below a home
  * of mode 0700. What is there already is used again; what is no longer used is deleted. Checks that `user` can reach
  * the directory.
  */
@@ -52,18 +64,33 @@ export async function stagePrograms(
 }
 
 async function stageFile(directory: string, source: string, ending: string, mode: number): Promise<string> {
-  const { size, mtimeMs, ino, dev } = await stat(source)
+  const found = await stat(source)
+  const { size, mtimeMs, ino, dev } = found
   const name = createHash('sha256')
     .update(JSON.stringify([source, size, mtimeMs, ino, dev]))
     .digest('hex')
   const target = join(directory, `${name.slice(0, 16)}${ending}`)
   const there = await lstat(target).catch(() => undefined)
   if (there?.isFile() && there.size === size) return target
-  const draft = `${target}.${process.pid}`
-  await copyFile(source, draft, constants.COPYFILE_FICLONE)
-  await chmod(draft, mode)
+  const draft = `${target}.${randomBytes(4).toString('hex')}`
+  // A link is made at once, where the file is as it has to be: a runtime has a hundred megabytes.
+  const fits = found.uid === process.getuid?.() && (found.mode & 0o7777) === mode
+  if (!fits || !(await linked(source, draft))) {
+    await copyFile(source, draft, constants.COPYFILE_FICLONE)
+    await chmod(draft, mode)
+  }
   await rename(draft, target)
+  // Still there when somebody else linked the same file meanwhile.
+  await rm(draft, { force: true })
   return target
+}
+
+/** False where the two are on different file systems, or links are not allowed. */
+async function linked(source: string, target: string): Promise<boolean> {
+  return await link(source, target).then(
+    () => true,
+    () => false,
+  )
 }
 
 async function requireProgram(path: string): Promise<string> {
