@@ -57,9 +57,11 @@ async function besidePortkey(us: Doer, portkey: Doer): Promise<BenchRow[]> {
     goal: '>= 5',
   })
   const light = await rates([us, portkey], bodyOf(2 * KIB), { clients: 16, calls: 300 })
+  const usual = await rates([us, portkey], bodyOf(16 * KIB), { clients: 16, calls: 150 })
   const heavy = await rates([us, portkey], bodyOf(400 * KIB), { clients: 16, calls: 20 })
   return [
     versus(row('broker.rps', '2 KiB'), light[0].perSecond, light[1].perSecond),
+    versus(row('broker.16k.rps', '16 KiB'), usual[0].perSecond, usual[1].perSecond),
     versus(row('broker.400k.rps', '400 KiB'), heavy[0].perSecond, heavy[1].perSecond),
   ]
 }
