@@ -148,6 +148,25 @@ test('what cannot be removed is told to whoever erases it, and keeps no host fro
   await expect(erased.erase('name')).rejects.toMatchObject({ code: 'ENOTDIR' })
 })
 
+test('[erase:nothing-left] a plain process that puts a link in the place of its workspace has the link erased, and nothing else', async () => {
+  await using own = await kit({
+    guest: `
+      const { rmSync, symlinkSync } = await import('node:fs')
+      const n = await hello(); const turn = await take(n)
+      const workspace = process.argv[process.argv.indexOf('--workspace') + 1]
+      if (turn.text !== '') { rmSync(workspace, { recursive: true }); symlinkSync(turn.text, workspace) }
+      await post(n, turn, { ok: true, text: 'done' })`,
+  })
+  const elsewhere = join(own.roots.free, 'elsewhere')
+  mkdirSync(elsewhere)
+  writeFileSync(join(elsewhere, 'file'), 'stays')
+  await own.runtime.runTurn('fake:1', ann, elsewhere)
+  expect(await own.runtime.runTurn('fake:1', ann, '')).toMatchObject({ ok: false, category: 'container' })
+  await own.runtime.deleteConversation('fake:1')
+  expect(readdirSync(elsewhere)).toEqual(['file'])
+  expect(await own.runtime.runTurn('fake:1', ann, '')).toMatchObject({ ok: true })
+})
+
 test('ME-02 [erase:speaker-forgotten] one speaker is forgotten in one channel or in all, between turns; others are not', async () => {
   await using own = await rememberingKit()
   for (const channel of ['fake:1', 'fake:2'] as const) {

@@ -2,9 +2,12 @@ import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
   existsSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
@@ -42,6 +45,27 @@ test.each([
     expect(existsSync(tree)).toBe(false)
     expect(readFileSync(join(dir.path, 'outside'), 'utf8')).toBe('stays')
     expect(existsSync(join(dir.path, 'other'))).toBe(true)
+  },
+)
+
+test.each([
+  ['removeTree', removeTree],
+  ['removeWorkspace', removeWorkspace],
+])(
+  '[erase:nothing-left] %s: a link in place of the directory itself is removed, and nothing that it leads to',
+  async (_, remove) => {
+    using dir = tempDir()
+    const [elsewhere, tree] = [join(dir.path, 'elsewhere'), join(dir.path, 'tree')]
+    mkdirSync(join(elsewhere, 'inner'), { recursive: true })
+    writeFileSync(join(elsewhere, 'file'), 'stays')
+    chmodSync(elsewhere, 0o755)
+    for (const target of [elsewhere, join(elsewhere, 'file'), 'nowhere']) {
+      symlinkSync(target, tree)
+      await remove(tree)
+      expect(lstatSync(tree, { throwIfNoEntry: false })).toBe(undefined)
+    }
+    expect([readdirSync(elsewhere), statSync(elsewhere).mode & 0o777]).toEqual([['file', 'inner'], 0o755])
+    expect(readFileSync(join(elsewhere, 'file'), 'utf8')).toBe('stays')
   },
 )
 

@@ -10,7 +10,8 @@ const STRETCH_MS = 10
 
 /**
  * Removes a directory that a program has filled which runs no more. Not `rmSync`: that fails where directories are
- * closed to their owner, and on Node 22 where they are nested until no path reaches them. Follows no link.
+ * closed to their owner, and on Node 22 where they are nested until no path reaches them. Follows no link: one in its own
+ * place is removed.
  */
 export function removeTree(root: string): void {
   const entries = removal(root)
@@ -19,8 +20,8 @@ export function removeTree(root: string): void {
 
 /**
  * Removes a workspace and everything that a guest left in it, also what is closed to its owner or nested until no path
- * reaches it; other work goes on meanwhile. No worker may use it. Follows no link. A directory that is not there is no
- * error. Throws what the file system throws; then it may be tried again.
+ * reaches it; other work goes on meanwhile. No worker may use it. Follows no link: one in its own place is removed. A
+ * directory that is not there is no error. Throws what the file system throws; then it may be tried again.
  */
 export async function removeWorkspace(directory: string): Promise<void> {
   if (lstatSync(directory, { throwIfNoEntry: false }) === undefined) return
@@ -36,6 +37,8 @@ export async function removeWorkspace(directory: string): Promise<void> {
 
 /** Yields after each entry that is removed or moved. */
 function* removal(directory: string): Generator<void> {
+  // A plain process can put a link in the place of its own directory.
+  if (lstatSync(directory).isSymbolicLink()) return unlinkSync(directory)
   const root = bytePath(directory)
   chmodSync(directory, 0o700)
   for (let names = readdirSync(directory, BYTES); names.length > 0; names = readdirSync(directory, BYTES)) {
