@@ -190,6 +190,27 @@ test('T36 T40 no credit for the speaker: the chat hears it, and no key is asked 
   expect([own.upstream.seen, receipts]).toEqual([[], []])
 })
 
+test.each([
+  ['upstream', { upstream: () => Promise.reject(new TypeError('no list')) }, 'endpoint_invalid'],
+  ['upstream that picks no service', { upstream: () => ({ modelUrl: 'ftp://x' }) }, 'endpoint_invalid'],
+  ['credit', { credit: { reserve: () => Promise.reject(new TypeError('no accounts')) } }, 'credit_error'],
+])(
+  'W-79 T40 %s of the operator fails: the chat hears whom to tell, and the log what failed',
+  async (_, runtime, reason) => {
+    await using own = await kit({ runtime: runtime as object })
+    expect(await own.runtime.runTurn('fake:1', ann, 'hello')).toMatchObject({
+      ok: false,
+      category: 'host',
+      text: expect.stringMatching(/tell the owner of this bot/),
+    })
+    expect(own.lines).toContainEqual({
+      level: 'error',
+      message: 'turn failed',
+      fields: expect.objectContaining({ category: 'host', cause: expect.stringContaining(reason) }),
+    })
+  },
+)
+
 test('an audit trail: one receipt per credential', async () => {
   const receipts: unknown[] = []
   await using own = await kit({ runtime: { onReceipt: (receipt) => void receipts.push(receipt) } })

@@ -56,6 +56,8 @@ test.each([
   ],
   [call('upstream_network'), { upstream: 'upstream_network' }],
   [call('reflection'), { upstream: 'reflection' }],
+  [call('endpoint_invalid'), { host: 'endpoint_invalid' }],
+  [call('credit_error'), { host: 'credit_error' }],
   [call('input_refused'), {}],
   [call('credential_missing', { route: 'tool' }), {}],
 ])('W-10 what a call says about a failure', (event, trouble) => {

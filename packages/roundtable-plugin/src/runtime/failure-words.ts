@@ -1,5 +1,6 @@
 import type { CallEvent, CallReason } from '@sandbox/broker'
 import type { ChannelKey } from '../host-contract.ts'
+import { quietly } from '../quietly.ts'
 import type { FailureCategory } from './turn-state.ts'
 
 /**
@@ -13,7 +14,7 @@ const WORDS: Readonly<Record<Exclude<FailureCategory, 'credential' | 'workspace'
     'The safe place that I work in could not be started, or broke down. Please try again, and tell the owner of this bot if it stays so.',
   broker: 'The model service could not be reached or did not give a usable answer. Please try again later.',
   worker: 'I could not finish this. Please try again.',
-  host: 'Something of mine is out of order, so I did not start. Please tell the owner of this bot.',
+  host: 'Something of mine is out of order, so I could not answer. Please tell the owner of this bot.',
 }
 
 /** Statuses of a service that has too much to do: those of RFC 9110 and RFC 6585, and 529 of Anthropic. */
@@ -35,7 +36,8 @@ export interface FailureFacts {
 
 /**
  * An operator's own words for a failure; `undefined` leaves it to ours. Gets nothing that a guest, a service or an error
- * message said. Words that are blank or longer than 2,000 characters, and a throw, leave it to ours too.
+ * message said. It answers at once. Words that are blank or longer than 2,000 characters, and a throw, leave it to ours
+ * too.
  */
 export type FailureWording = (
   failure: FailureFacts & {
@@ -70,12 +72,12 @@ function ownWords(
   words: FailureWording | undefined,
   failure: Parameters<FailureWording>[0],
 ): string | undefined {
-  try {
-    const text: unknown = words?.(failure)
-    return typeof text === 'string' && text.trim() !== '' && text.length <= 2_000 ? text : undefined
-  } catch {
-    return undefined
-  }
+  let text: unknown
+  quietly(() => {
+    text = words?.(failure)
+    return text
+  })
+  return typeof text === 'string' && text.trim() !== '' && text.length <= 2_000 ? text : undefined
 }
 
 /** Our words for a failed turn. `contact` is whom to ask for a key or for room. */
@@ -109,6 +111,8 @@ function credentialWords(contact: string, trouble: CredentialTrouble | undefined
 /** What one turn's calls say about why it failed. */
 export interface CallTrouble {
   readonly credential?: CredentialTrouble
+  /** A function of the operator failed, by this reason. */
+  readonly host?: CallReason
   /** The model service failed, by this reason. */
   readonly upstream?: CallReason
   /** It has too much to do (429, 503, 529), and perhaps said for how long. */
@@ -137,6 +141,7 @@ function troubleOf(event: CallEvent): CallTrouble | undefined {
   if (reason === 'credential_missing') return { credential: 'missing' }
   if (reason === 'credit_spent') return { credential: 'spent' }
   if (reason === 'credential_error' || reason === 'credential_invalid') return { credential: 'unusable' }
+  if (reason === 'endpoint_invalid' || reason === 'credit_error') return { host: reason }
   if (upstreamStatus === 401 || upstreamStatus === 403) return { credential: 'rejected' }
   const upstream = reason.startsWith('upstream_') || reason === 'reflection' || reason === 'timeout'
   if (!upstream) return undefined

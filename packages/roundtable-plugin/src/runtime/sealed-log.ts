@@ -21,9 +21,10 @@ export class SealedLog {
   /** A turn has no answer. `cause` must be scrubbed; `output` is what its worker wrote. */
   failed({ channel, turnId }: TurnSnapshot, failure: TurnFailure, cause: string, output: string): void {
     const { logger, scrub } = this.#parts
-    const fields = { channel, turnId, category: failure.category, cause }
-    const ours = failure.category === 'container' || failure.category === 'broker'
-    if (failure.category === 'stopped') logger?.info(fields, 'turn stopped')
+    const { category } = failure
+    const fields = { channel, turnId, category, cause }
+    const ours = category === 'container' || category === 'broker' || category === 'host'
+    if (category === 'stopped') logger?.info(fields, 'turn stopped')
     else if (ours) logger?.error(fields, 'turn failed')
     else logger?.warn(fields, 'turn failed')
     const detail = failure.detail === undefined ? {} : { detail: scrub(failure.detail) }

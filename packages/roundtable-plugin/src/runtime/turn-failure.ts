@@ -66,12 +66,13 @@ export function failureOfOutcome(
 
 /** What the model calls of a turn say about its failure; `undefined` when they have no part in it. */
 export function failureOfCalls(
-  { credential, upstream, busy }: CallTrouble,
+  { credential, host, upstream, busy }: CallTrouble,
   cause: string,
 ): TurnFailure | undefined {
   if (credential !== undefined) {
     return { category: 'credential', trouble: credential, cause: `credential ${credential}; ${cause}` }
   }
+  if (host !== undefined) return { category: 'host', cause: `${host}; ${cause}` }
   if (upstream === undefined) return undefined
   const failure = { category: 'broker', cause: `${upstream}; ${cause}` } as const
   return busy === undefined ? failure : { ...failure, busy: true, ...busy }
