@@ -107,6 +107,7 @@ function isOrigin(own: unknown, origin: string | undefined): boolean {
 
 function receive(onReceipt: NonNullable<ResolveOptions['onReceipt']>, receipt: CredentialReceipt): void {
   try {
-    onReceipt(receipt)
+    const received: unknown = onReceipt(receipt)
+    if (received instanceof Promise) received.catch(() => {})
   } catch {}
 }

@@ -5,6 +5,7 @@ import { SandboxPluginError } from './errors.ts'
 import { guardedLogger } from './guarded-logger.ts'
 import type { ChannelKey } from './host-contract.ts'
 import type { DriverInstall, SandboxRuntimeOptions } from './options.ts'
+import { quietly } from './quietly.ts'
 import { type EarlierContainers, mindEarlierContainers } from './runtime/earlier-containers.ts'
 import { type LastTurn, LastTurns } from './runtime/last-turns.ts'
 import { checkOptionNames } from './runtime/option-names.ts'
@@ -314,11 +315,11 @@ export function dockerDriver(
   })
 }
 
-/** Tells several listeners of each event: the runtime's own first. */
+/** Tells several listeners of each event: the runtime's own first. The fault of one is not another's. */
 export function tellAll<Event>(
   ...listeners: readonly (((event: Event) => void) | undefined)[]
 ): (event: Event) => void {
   return (event) => {
-    for (const listener of listeners) listener?.(event)
+    for (const listener of listeners) quietly(() => listener?.(event))
   }
 }

@@ -138,6 +138,8 @@ export interface TurnAdmission {
   kind: 'turn'
   run(): Promise<void>
   failure: string
+  /** Called when the message will never be run. A host that does not know it (0.8, 0.9) does not call it. */
+  dropped?(): void
   busy?: {
     steer?(): Promise<boolean>
     react(emoji: string): Promise<void>

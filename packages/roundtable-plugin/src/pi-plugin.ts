@@ -6,6 +6,7 @@ import { piClaim } from './claim/pi-claim.ts'
 import { DISCORD, discordCommands } from './commands/discord-commands.ts'
 import { sandboxCommands } from './commands/sandbox-commands.ts'
 import { type ExplainPayer, payerWords, statusWords } from './commands/status-words.ts'
+import { errorText } from './error-text.ts'
 import { guardedLogger } from './guarded-logger.ts'
 import type {
   ChannelKey,
@@ -166,7 +167,7 @@ function guarded(profileOf: NonNullable<PiSandboxOptions['profileOf']>, logger: 
     try {
       return profileOf(channel)
     } catch (error) {
-      const cause = redact(error instanceof Error ? error.message : String(error))
+      const cause = redact(errorText(error))
       logger.error({ channel, cause }, 'profileOf failed')
       return ''
     }
@@ -176,7 +177,7 @@ function guarded(profileOf: NonNullable<PiSandboxOptions['profileOf']>, logger: 
 /** The worker of a channel that is turned off goes. */
 function removeWorker(runtime: PiSandboxRuntime, logger: HostLogger, channel: ChannelKey): void {
   runtime.stop(channel).catch((error: unknown) => {
-    const cause = redact(error instanceof Error ? error.message : String(error))
+    const cause = redact(errorText(error))
     logger.warn({ channel, cause }, 'the worker of a channel that was turned off could not be removed yet')
   })
 }

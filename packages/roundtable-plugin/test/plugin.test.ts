@@ -124,6 +124,32 @@ test('[scope:no-fallback] CS-11 CS-09 with a getter the host’s login is never 
   ])
 })
 
+test('operators’ functions that only look on may be async, and what they reject with ends neither turn nor process', async () => {
+  const unhandled: unknown[] = []
+  const note = (reason: unknown) => unhandled.push(reason)
+  process.on('unhandledRejection', note)
+  const rejects = (what: string) => async () => {
+    throw new TypeError(what)
+  }
+  const settle = rejects('settle')
+  await using own = await bot({
+    plugin: {
+      apiKey: ({ speaker }) => (speaker.id === 'u-ann' ? 'sk-ann-0123456789abcdef' : undefined),
+      onTurn: rejects('onTurn'),
+      onCall: rejects('onCall'),
+      onReceipt: rejects('onReceipt'),
+      credit: { reserve: () => ({ granted: true, settle }) },
+      words: rejects('words') as never,
+    },
+  })
+  await own.host.conversations.handle(message())
+  await own.host.conversations.handle(message({ authorId: 'u-bob' }))
+  await own.host.stop()
+  process.off('unhandledRejection', note)
+  expect(unhandled).toEqual([])
+  expect(own.sent.map(([, { chunks }]) => chunks[0])).toEqual(['hi', expect.stringMatching(/^No key/)])
+})
+
 test('PL-02 a state file inside a root is refused, and the run root is given back', async () => {
   using roots = ownRoots()
   const options = {

@@ -59,10 +59,15 @@ export class RunGate {
       ended: (sent) => {
         if (!open) return
         open = false
-        try {
-          this.#options.onCall?.(record.toEvent({ status: sent ? status : 0, reason }))
-        } catch {}
+        void this.#tell(record.toEvent({ status: sent ? status : 0, reason }))
       },
     }
+  }
+
+  /** A broken observer breaks no run. */
+  async #tell(event: CallEvent): Promise<void> {
+    try {
+      await this.#options.onCall?.(event)
+    } catch {}
   }
 }

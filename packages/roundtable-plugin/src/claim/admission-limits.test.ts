@@ -81,6 +81,27 @@ test('who is refused is told why and for how long, once a minute', () => {
   expect(ask('u-bob')).toMatchObject({ ok: false, words: expect.any(String) })
 })
 
+test('that a channel has had enough is said in it once a minute, however many strangers write', () => {
+  for (const options of [{ waitingPerChannel: 1 }, { perChannelMinute: 1 }]) {
+    const { ask, pass } = limits(options)
+    ask()
+    const told = () => Array.from({ length: 1_000 }, (_, n) => ask(`u-${n}`)).filter((one) => 'words' in one)
+    expect([told().length, told().length]).toEqual([1, 0])
+    pass(59_999)
+    expect(told().length).toBe(0)
+  }
+})
+
+test('a message that its host never runs counts for half a day, and not for ever', () => {
+  const { outcome, pass } = limits({ waitingPerSpeaker: 1 })
+  const half = 12 * 60 * 60_000
+  expect(outcome()).toBe('ok')
+  pass(half - 1)
+  expect(outcome()).toBe('waitingPerSpeaker')
+  pass(1)
+  expect([outcome(), outcome()]).toEqual(['ok', 'waitingPerSpeaker'])
+})
+
 test.each<[AdmissionOptions, string]>([
   [{ waitingPerSpeaker: 1 }, 'wait for an answer first'],
   [{ waitingPerChannel: 1 }, 'in this channel'],

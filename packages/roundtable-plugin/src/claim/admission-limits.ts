@@ -23,6 +23,8 @@ export type Admitted =
     }
 
 const MINUTE_MS = 60_000
+/** Longer than a full queue of the longest turns takes: a message that waits since then was dropped by its host. */
+const LOST_MS = 12 * 60 * MINUTE_MS
 /** Speakers and channels that are forgotten once nothing of theirs counts any more. */
 const KNOWN = 10_000
 
@@ -30,11 +32,29 @@ const KNOWN = 10_000
 class Tally {
   /** Of the messages taken in the last minute, in milliseconds on the clock of `performance.now()`. */
   readonly taken: number[] = []
-  waiting = 0
+  /** Those that wait or are being answered, the oldest first, and since when. */
+  readonly #waiting = new Map<object, number>()
   toldAt = Number.NEGATIVE_INFINITY
 
   forget(now: number): void {
     while ((this.taken[0] ?? now) <= now - MINUTE_MS) this.taken.shift()
+    for (const [message, since] of this.#waiting) {
+      if (since > now - LOST_MS) break
+      this.#waiting.delete(message)
+    }
+  }
+
+  take(message: object, now: number): void {
+    this.taken.push(now)
+    this.#waiting.set(message, now)
+  }
+
+  done(message: object): void {
+    this.#waiting.delete(message)
+  }
+
+  get waiting(): number {
+    return this.#waiting.size
   }
 
   get idle(): boolean {
@@ -68,7 +88,10 @@ export class AdmissionLimits {
     this.#now = now
   }
 
-  /** Counts a message of a speaker in a channel, or says why it is not taken. Who is refused is told once a minute. */
+  /**
+   * Counts a message of a speaker in a channel, or says why it is not taken. Who is refused is told once a minute; that
+   * a channel has had enough is said in it once a minute, since a crowd of strangers would have a crowd of answers.
+   */
   admit(channel: ChannelKey, speakerId: string): Admitted {
     const now = this.#now()
     // Before both are looked up: one that is new counts nothing yet, and would be forgotten for the other.
@@ -77,22 +100,19 @@ export class AdmissionLimits {
     const whole = this.#tally(channel, now)
     const reason = this.#refusal(own, whole)
     if (reason !== undefined) {
-      const told = now - own.toldAt < MINUTE_MS
-      if (!told) own.toldAt = now
-      const oldest = (reason === 'perSpeakerMinute' ? own : whole).taken[0] ?? now
+      const full = reason === 'perSpeakerMinute' || reason === 'waitingPerSpeaker' ? own : whole
+      const told = now - full.toldAt < MINUTE_MS
+      if (!told) full.toldAt = now
+      const oldest = full.taken[0] ?? now
       const words = this.#wordsFor(reason, Math.ceil((oldest + MINUTE_MS - now) / 1_000))
       return { ok: false, reason, ...(told ? {} : { words }) }
     }
-    for (const tally of [own, whole]) {
-      tally.taken.push(now)
-      tally.waiting += 1
-    }
-    let over = false
+    const message = {}
+    own.take(message, now)
+    whole.take(message, now)
     const done = () => {
-      if (over) return
-      over = true
-      own.waiting -= 1
-      whole.waiting -= 1
+      own.done(message)
+      whole.done(message)
     }
     return { ok: true, done }
   }

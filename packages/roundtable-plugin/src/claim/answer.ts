@@ -79,8 +79,8 @@ function fenceMarker(line: string): string | undefined {
 
 /** The index of the closing line, or of the last line when the block is never closed. */
 function fenceEnd(lines: readonly string[], from: number, marker: string): number {
-  const at = lines.findIndex((line, index) => index >= from && closes(line, marker))
-  return at === -1 ? lines.length - 1 : at
+  for (let at = from; at < lines.length; at += 1) if (closes(lines[at] as string, marker)) return at
+  return lines.length - 1
 }
 
 function closes(line: string, marker: string): boolean {

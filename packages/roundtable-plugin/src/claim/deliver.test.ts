@@ -1,3 +1,4 @@
+import { redact } from '@sandbox/credential-scope'
 import { expect, test } from 'vitest'
 import { recordingLogger } from '../../test/messages.ts'
 import { deliver } from './deliver.ts'
@@ -29,4 +30,15 @@ test('W-77 a surface that throws at once, or fails after it was given up, distur
   fail.reject(new TypeError('late'))
   await new Promise((done) => setImmediate(done))
   expect(lines.map(({ fields }) => fields.cause)).toEqual(['down', 'it was not taken within 1 ms'])
+})
+
+test.each([
+  ['nothing that is text', Object.create(null), 'an error that cannot be shown'],
+  ['a message that is no text', Object.assign(new Error(), { message: { code: 7 } }), '[object Object]'],
+  ['nothing at all', undefined, 'undefined'],
+])('W-77 deliver never rejects, also where a surface rejects with %s', async (_, error, cause) => {
+  const { logger, lines } = recordingLogger()
+  const surfaces = { sendReply: () => Promise.reject(error) }
+  await deliver({ surfaces, logger, scrub: redact }, 'fake:1', { chunks: ['hi'] })
+  expect(lines).toMatchObject([{ level: 'error', fields: { cause } }])
 })

@@ -1,3 +1,4 @@
+import { errorText } from '../error-text.ts'
 import type { ChannelKey, HostLogger, HostSurfaces, OutboundReply } from '../host-contract.ts'
 import { inTime } from '../in-time.ts'
 
@@ -23,7 +24,7 @@ export async function deliver(
   try {
     await inTime(() => surfaces.sendReply(channel, reply), deliveryMs)
   } catch (error) {
-    const cause = scrub(error instanceof Error ? error.message : String(error))
+    const cause = scrub(errorText(error))
     logger.error({ channel, category: 'delivery', cause }, 'a reply could not be delivered')
   }
 }

@@ -265,9 +265,19 @@ test('a message beyond the limits is not taken, and its speaker is told', async 
   expect(claim.admit(message())).toBeDefined()
 })
 
-test('a message that cannot be copied does not count', () => {
-  const { claim } = claimWith(async () => hi, { limits: new AdmissionLimits({ waitingPerSpeaker: 1 }) })
-  const odd = { ...message(), attachments: null as never }
-  expect(() => claim.admit(odd)).toThrow()
+test('a message that cannot be copied does not count, and nothing is thrown into the host', () => {
+  const { claim, lines } = claimWith(async () => hi, {
+    limits: new AdmissionLimits({ waitingPerSpeaker: 1 }),
+  })
+  expect(claim.admit({ ...message(), attachments: null as never })).toBeUndefined()
+  expect(lines).toMatchObject([{ level: 'warn', fields: { cause: expect.any(String) } }])
   expect(claim.admit(message())).toBeDefined()
+})
+
+test('a host that drops a message gives its place back, and one that runs it twice has it answered once', async () => {
+  const { claim, sent } = claimWith(async () => hi, { limits: new AdmissionLimits({ waitingPerSpeaker: 1 }) })
+  claim.admit(message())?.dropped?.()
+  const admission = claim.admit(message())
+  await Promise.all([admission?.run(), admission?.run()])
+  expect(sent).toEqual([{ chunks: ['hi'] }])
 })

@@ -1,4 +1,5 @@
 import type { CollectedAttachments } from '../attachments/index.ts'
+import { errorText } from '../error-text.ts'
 import type {
   ChannelClaim,
   ChannelKey,
@@ -12,6 +13,7 @@ import type { PiSandboxRuntime } from '../pi-defaults.ts'
 import type { PiProgressUpdate } from '../runtime/pi-progress.ts'
 import type { PiTurnReply } from '../runtime/pi-runtime.ts'
 import { isSandboxAddress } from './address.ts'
+import { admitReadable, turnAdmission } from './admission.ts'
 import type { AdmissionLimits } from './admission-limits.ts'
 import { splitReply } from './answer.ts'
 import { deliver } from './deliver.ts'
@@ -57,7 +59,7 @@ export function piClaim(parts: PiClaimParts): ChannelClaim {
     takesSystemReports: false,
     // Not a word about the space: the host leaves it out for stop, start over and deletion.
     owns: (channel) => channels.has(channel),
-    admit: (message) => admit(parts, running, message),
+    admit: (message) => admitReadable(parts, () => admit(parts, running, message)),
     background: async () => ({ status: 'skipped', reason: 'sandbox channels take no background turns' }),
     async startFresh(channel) {
       await runtime.startFresh(channel)
@@ -87,11 +89,7 @@ function admit(parts: PiClaimParts, running: Running, given: InboundMessage): Tu
     if (admitted.words !== undefined) void deliver(parts, channel, { chunks: splitReply(admitted.words) })
     return undefined
   }
-  return {
-    kind: 'turn',
-    failure: 'a sandbox turn failed outside its runtime',
-    run: () => answer(parts, running, message).finally(() => admitted?.done()),
-  }
+  return turnAdmission(() => answer(parts, running, message), admitted?.done)
 }
 
 async function answer(parts: PiClaimParts, running: Running, message: InboundMessage): Promise<void> {
@@ -147,7 +145,7 @@ async function collect(
     return await parts.collect(message, signal)
   } catch (error) {
     if (!signal.aborted) {
-      const cause = parts.scrub(error instanceof Error ? error.message : String(error))
+      const cause = parts.scrub(errorText(error))
       parts.logger.error({ channel: message.channel, cause }, 'attachments could not be fetched')
     }
     return undefined

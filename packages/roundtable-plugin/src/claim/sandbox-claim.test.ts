@@ -18,6 +18,7 @@ function claimWith(
     needsSpeaker?: boolean
     failSend?: boolean
     failTyping?: boolean
+    hide?: () => unknown
     limits?: AdmissionLimits
   } = {},
 ) {
@@ -42,6 +43,7 @@ function claimWith(
       startTyping(channel) {
         if (options.failTyping === true) throw new TypeError('no typing here')
         typing.push(`start ${channel}`)
+        if (options.hide !== undefined) return options.hide as () => void
         return () => typing.push(`stop ${channel}`)
       },
     },
@@ -96,6 +98,13 @@ test('PL-09 a surface that cannot show typing costs no turn', async () => {
   await claim.admit(message())?.run()
   expect(sent).toEqual([{ chunks: ['hi'] }])
   expect(JSON.stringify(lines)).toContain('no typing here')
+})
+
+test('PL-09 a sign whose end fails later is reported, and ends no process', async () => {
+  const { claim, sent, lines } = claimWith(answers, { hide: () => Promise.reject(new TypeError('too late')) })
+  await claim.admit(message())?.run()
+  expect(sent).toEqual([{ chunks: ['hi'] }])
+  expect(lines).toMatchObject([{ level: 'error', fields: { category: 'delivery', cause: 'too late' } }])
 })
 
 test('PL-07 a queued turn checks again whether the channel is on, and says nothing when it is not', async () => {
@@ -257,8 +266,38 @@ test('a turn that throws gives its place back', async () => {
   expect(claim.admit(message())).toBeDefined()
 })
 
-test('W-29 a message that cannot be read does not count', () => {
-  const { claim } = claimWith(answers, { limits: new AdmissionLimits({ waitingPerSpeaker: 1 }) })
-  expect(() => claim.admit(message({ attachments: undefined as never }))).toThrow()
+test.each([
+  ['without its attachments', message({ attachments: undefined as never })],
+  ['with a reference that is null', message({ reference: null as never })],
+  ['that is none', undefined as never],
+  [
+    'that throws when it is read',
+    new Proxy(message(), {
+      get() {
+        throw new TypeError('token=abcdefgh12345')
+      },
+    }),
+  ],
+])('W-29 a message %s does not count, and nothing is thrown into the host', (_, odd) => {
+  const { claim, lines } = claimWith(answers, { limits: new AdmissionLimits({ waitingPerSpeaker: 1 }) })
+  expect(claim.admit(odd)).toBeUndefined()
+  expect(lines).toMatchObject([{ level: 'warn', fields: { cause: expect.not.stringContaining('token') } }])
   expect(claim.admit(message())).toBeDefined()
+})
+
+test('a host that drops a message gives its place back, and one that runs it twice has it answered once', async () => {
+  const { claim, sent } = claimWith(answers, { limits: new AdmissionLimits({ waitingPerSpeaker: 1 }) })
+  claim.admit(message())?.dropped?.()
+  const admission = claim.admit(message())
+  await Promise.all([admission?.run(), admission?.run()])
+  await admission?.run()
+  expect(sent).toEqual([{ chunks: ['hi'] }])
+})
+
+test('PL-10 W-79 whatever a turn throws, its speaker is told and the host’s queue sees no failure', async () => {
+  for (const error of [Object.create(null), undefined, Object.assign(new Error(), { message: 7 })]) {
+    const { claim, sent } = claimWith(() => Promise.reject(error))
+    await claim.admit(message())?.run()
+    expect(sent).toEqual([{ chunks: [THROWN_TEXT] }])
+  }
 })

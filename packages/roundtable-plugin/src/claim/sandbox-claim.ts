@@ -1,5 +1,6 @@
 import type { SandboxSpeaker } from '@sandbox/credential-scope'
 import { limits } from '@sandbox/protocol'
+import { errorText } from '../error-text.ts'
 import { SandboxPluginError } from '../errors.ts'
 import type {
   ChannelClaim,
@@ -12,6 +13,7 @@ import type {
 import type { SealedRuntime } from '../runtime/sealed-runtime.ts'
 import type { CleanupFailed } from '../runtime/turn-failure.ts'
 import { isSandboxAddress } from './address.ts'
+import { admitReadable, turnAdmission } from './admission.ts'
 import type { AdmissionLimits } from './admission-limits.ts'
 import { NOT_TAKEN_TEXT, splitReply, THROWN_TEXT, TOO_LONG_TEXT } from './answer.ts'
 import { deliver } from './deliver.ts'
@@ -51,7 +53,7 @@ export function sandboxClaim(parts: SandboxClaimParts): ChannelClaim {
     takesSystemReports: false,
     // Not a word about the space: the host leaves it out for stop, start over and deletion.
     owns: (channel) => channels.has(channel),
-    admit: (message) => admit(parts, message),
+    admit: (message) => admitReadable(parts, () => admit(parts, message)),
     background: async () => ({ status: 'skipped', reason: 'sandbox channels take no background turns' }),
     startFresh: async (channel) => {
       runtime.startFresh(channel)
@@ -92,11 +94,7 @@ function admit(parts: SandboxClaimParts, message: InboundMessage): TurnAdmission
     if (admitted.words !== undefined) void deliver(parts, channel, { chunks: splitReply(admitted.words) })
     return undefined
   }
-  return {
-    kind: 'turn',
-    failure: 'a sandbox turn failed outside its runtime',
-    run: () => answer(parts, channel, speaker, text).finally(() => admitted?.done()),
-  }
+  return turnAdmission(() => answer(parts, channel, speaker, text), admitted?.done)
 }
 
 async function answer(
@@ -125,7 +123,7 @@ function wordsFor(
   { channel, text }: { channel: ChannelKey; text: string },
   error: unknown,
 ): string {
-  const cause = parts.scrub(error instanceof Error ? error.message : String(error))
+  const cause = parts.scrub(errorText(error))
   const known = SandboxPluginError.isInstance(error)
   const fields = { channel, category: known ? error.code : 'unknown', cause }
   if (known && error.code === 'input_invalid') {

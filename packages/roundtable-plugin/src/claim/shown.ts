@@ -1,3 +1,4 @@
+import { errorText } from '../error-text.ts'
 import type { ChannelKey, HostLogger } from '../host-contract.ts'
 
 /** What is needed to show that a turn runs. */
@@ -17,14 +18,25 @@ export function showAll(
   signs: readonly (() => () => void)[],
 ): () => void {
   const hides: (() => void)[] = []
-  const attempt = (act: () => void) => {
+  const report = (error: unknown) => {
+    const cause = parts.scrub(errorText(error))
+    parts.logger.error({ channel, category: 'delivery', cause }, 'a sign of a running turn failed')
+  }
+  // A surface may have made either of both asynchronous: what that rejects with would end the process.
+  const attempt = (act: () => unknown) => {
     try {
-      act()
+      const done = act()
+      if (done instanceof Promise) done.catch(report)
     } catch (error) {
-      const cause = parts.scrub(error instanceof Error ? error.message : String(error))
-      parts.logger.error({ channel, category: 'delivery', cause }, 'a sign of a running turn failed')
+      report(error)
     }
   }
-  for (const sign of signs) attempt(() => hides.unshift(sign()))
+  for (const sign of signs) {
+    attempt(() => {
+      const hide: unknown = sign()
+      if (typeof hide === 'function') hides.unshift(hide as () => void)
+      return hide
+    })
+  }
   return () => hides.forEach(attempt)
 }

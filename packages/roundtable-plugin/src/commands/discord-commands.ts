@@ -1,3 +1,4 @@
+import { errorText } from '../error-text.ts'
 import { SandboxPluginError } from '../errors.ts'
 import type { ChannelKey, HostLogger, ServiceKey } from '../host-contract.ts'
 import type {
@@ -120,6 +121,6 @@ function isClosed(error: unknown): boolean {
 }
 
 function report({ logger, scrub }: Pick<DiscordCommandParts, 'logger' | 'scrub'>, error: unknown): void {
-  const cause = scrub(error instanceof Error ? error.message : String(error))
+  const cause = scrub(errorText(error))
   logger.error({ cause }, 'a sandbox command failed')
 }

@@ -1,3 +1,4 @@
+import { errorText } from '../error-text.ts'
 import { SandboxPluginError } from '../errors.ts'
 import type { BackgroundTurn, ChannelKey, InboundMessage, ScheduledOutcome } from '../host-contract.ts'
 import type { ChannelQueue } from './channel-queue.ts'
@@ -59,6 +60,6 @@ async function background(
       return await claim.background(turn)
     })
   } catch (error) {
-    return { status: 'failed', error: error instanceof Error ? error.message : String(error) }
+    return { status: 'failed', error: errorText(error) }
   }
 }

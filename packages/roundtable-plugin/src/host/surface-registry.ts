@@ -1,5 +1,6 @@
 import { SandboxPluginError } from '../errors.ts'
 import type { ChannelKey, ChatSurface, HostSurfaces, OutboundReply } from '../host-contract.ts'
+import { quietly } from '../quietly.ts'
 
 /** The part before the first colon; empty for what is no channel key. */
 export function surfaceOf(channel: ChannelKey): string {
@@ -71,14 +72,10 @@ export class SurfaceRegistry implements HostSurfaces {
 }
 
 function shown(show: () => (() => void) | undefined): () => void {
-  const hide = quietly(show)
-  return () => void quietly(() => hide?.())
-}
-
-function quietly<T>(act: () => T): T | undefined {
-  try {
-    return act()
-  } catch {
-    return undefined
-  }
+  let hide: (() => void) | undefined
+  quietly(() => {
+    hide = show()
+    return hide
+  })
+  return () => quietly(() => hide?.())
 }

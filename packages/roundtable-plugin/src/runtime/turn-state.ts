@@ -1,5 +1,6 @@
 import type { Posture } from '@sandbox/protocol'
 import type { ChannelKey } from '../host-contract.ts'
+import { quietly } from '../quietly.ts'
 
 /** The states of a turn, in order. A turn may go to `settling` from any earlier state. */
 export const TURN_STATES = ['admitted', 'starting', 'bound', 'answering', 'settling', 'settled'] as const
@@ -101,10 +102,6 @@ export class TurnProgress {
 
   #tell(end?: TurnEnd): void {
     const durationMs = Math.round(performance.now() - this.#began)
-    try {
-      this.#listener?.({ ...this.#base, state: this.#state, durationMs, ...end })
-    } catch {
-      // A listener's fault is not the turn's.
-    }
+    quietly(() => this.#listener?.({ ...this.#base, state: this.#state, durationMs, ...end }))
   }
 }

@@ -56,7 +56,7 @@ function receiptOf(record: CallRecord): Pick<ResolveOptions, 'onReceipt'> {
   return {
     onReceipt: (receipt) => {
       record.receiptId = randomUUID()
-      onReceipt(receipt, { receiptId: record.receiptId, callId })
+      return onReceipt(receipt, { receiptId: record.receiptId, callId })
     },
   }
 }

@@ -216,7 +216,7 @@ async function* countedStream(body: AnswerStream, record: CallRecord): AnswerStr
 async function settle({ reserved }: CallRecord, event: CallEvent): Promise<void> {
   try {
     const answer = await reserved
-    if (answer?.granted === true) answer.settle?.(event)
+    if (answer?.granted === true) await answer.settle?.(event)
   } catch {}
 }
 

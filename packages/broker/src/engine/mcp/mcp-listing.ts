@@ -38,7 +38,7 @@ export async function listMcp(listing: McpListing): Promise<McpSpec[]> {
     const tools = shown.specs.filter((spec) => fits(spec, room))
     const left = shown.specs.filter((spec) => !tools.includes(spec)).map(({ name }) => name)
     record.droppedFields = [...shown.missing, ...left]
-    report(listing, record.toEvent({ status: reason === 'ok' ? 200 : 502, reason }))
+    void report(listing, record.toEvent({ status: reason === 'ok' ? 200 : 502, reason }))
     return tools.length === 0 ? [] : [{ name: server.name, tools }]
   })
 }
@@ -90,8 +90,8 @@ function fits(spec: ToolSpec, room: { bytes: number; tools: number }): boolean {
   return true
 }
 
-function report({ onCall }: McpListing, event: CallEvent): void {
+async function report({ onCall }: McpListing, event: CallEvent): Promise<void> {
   try {
-    onCall?.(event)
+    await onCall?.(event)
   } catch {}
 }

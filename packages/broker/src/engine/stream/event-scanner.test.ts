@@ -229,6 +229,31 @@ describe('W-16 and decision 18 what waits', () => {
   ])('%s ends the wait', (_, family, end) => {
     expect(scan(family, [text('sk-proj-'), ...end]).counts).toEqual([0, 2])
   })
+  test.each<[string, WireFamily, (piece: string) => object[]]>([
+    [
+      'a finish reason',
+      openAiChat,
+      (content) => [{ choices: [{ index: 0, delta: { content }, finish_reason: 'stop' }] }],
+    ],
+    [
+      'the end of its block',
+      anthropicMessages,
+      (text) => [
+        { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } },
+        { type: 'content_block_stop', index: 0 },
+      ],
+    ],
+    [
+      'its done event',
+      openAiResponses,
+      (delta) => [
+        { type: 'response.output_text.delta', item_id: 'm', output_index: 0, delta },
+        { type: 'response.output_text.done', item_id: 'm', output_index: 0, text: '' },
+      ],
+    ],
+  ])('W-17 a block that goes on after %s is followed further', (_, family, end) => {
+    expect(scan(family, [...TOKEN].flatMap(end)).hit).toBe(true)
+  })
   test('the end of its block ends the wait, in the other families too', () => {
     const anthropic = [
       { type: 'content_block_delta', index: 3, delta: { type: 'text_delta', text: 'sk-proj-' } },

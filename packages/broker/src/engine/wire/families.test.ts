@@ -87,6 +87,7 @@ describe('T29 what ends a stream', () => {
   const cases: [what: string, family: WireFamily, events: (object | string)[], expected: Expected][] = [
     ['chat: a piece', openAiChat, [{ choices: [choice(0)] }], { end: undefined }],
     ['chat: [DONE]', openAiChat, ['[DONE]'], { end: 'ended' }],
+    ['chat: T16 an empty finish reason', openAiChat, [{ choices: [choice(0, '')] }], { end: undefined }],
     [
       'chat: every choice finished',
       openAiChat,
