@@ -40,6 +40,30 @@ const failure = (message: string) =>
   event({ error: { message, type: 'server_error', param: null, code: 'upstream_failed' } })
 const BROKEN = failure('Connection closed before the upstream service gave a usable answer.')
 
+test('W-24 a call that waits in line when its route is closed is refused, and nothing is sent', async () => {
+  await using rig = await openRig({ maxParallelCalls: 1 })
+  const isWaiting = gate<void>()
+  rig.upstream.script = async (_, response) => {
+    startStream(response)
+    response.write(chatDelta({ content: 'x' }))
+    await isWaiting.promise
+    response.end(chatDelta({ content: rig.secret }))
+  }
+  const { nonce } = rig.broker.bind(turnInput())
+  const request = { path: PATH, headers: callHeaders(nonce), body: ASK }
+  const first = rig.guest()
+  first.send(request)
+  await first.until('"x"')
+  const others = [1, 2, 3, 4, 5].map(() => rig.guest())
+  for (const guest of others) guest.send(request)
+  // Four wait; the one too many is told so at once, whichever it is.
+  await rig.reported(({ reason }) => reason === 'busy')
+  isWaiting.resolve()
+  const codes = await Promise.all(others.map(async (guest) => (await guest.answer())?.json.error.code))
+  expect(codes.sort()).toEqual(['busy', ...Array(4).fill('route_closed')])
+  expect(rig.upstream.seen).toHaveLength(1)
+})
+
 describe('endings that a client can trust', () => {
   const three = chatStream(['a', 'b']).slice(0, 3).join('')
   test('a whole stream is passed on byte by byte', async () => {
@@ -255,6 +279,21 @@ describe('what a stream holds, and for how long', () => {
     go.resolve()
     expect(await guest.until('[DONE]')).toContain('late')
     expect((await rig.reported(() => true)).reason).toBe('ok')
+  })
+  test('W-95 a provider that says nothing but comments is silent too', async () => {
+    await using rig = await openRig({}, { keepAliveMs: 500 })
+    let ticking: NodeJS.Timeout | undefined
+    rig.upstream.script = (_, response) => {
+      startStream(response)
+      ticking = setInterval(() => response.write(': PROCESSING\n\n'), 10)
+      response.on('close', () => clearInterval(ticking))
+    }
+    const { nonce } = rig.broker.bind(turnInput())
+    const guest = rig.guest()
+    guest.send({ path: PATH, headers: callHeaders(nonce), body: ASK })
+    const received = await guest.until(': keep-alive\n\n')
+    expect(received).toContain(': keep-alive\n\n')
+    expect(received).not.toContain('PROCESSING')
   })
   test('LS-05 and LS-06 a guest that does not read holds up the provider, and is cut off', async () => {
     await using rig = await openRig({}, { drainMs: 200 })

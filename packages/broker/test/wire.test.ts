@@ -368,6 +368,23 @@ describe('W-07 and T74 a key that the provider refuses', () => {
       expect(rig.events).toHaveLength(1)
     }
   })
+  test.each([
+    ['200', 200, {}, undefined],
+    ['a limit', 429, { 'retry-after': '7' }, 7000],
+  ])('the host hears of the wait that the second key is told, not the first: %s', async (...row) => {
+    const [, status, headers, retryAfterMs] = row
+    await using rig = await openRig({
+      apiKey: (_, request) => (request?.rejected === undefined ? 'key-of-yesterday' : 'key-of-today'),
+    })
+    rig.upstream.script = (request, response) => {
+      const isSecond = request.headers.authorization === 'Bearer key-of-today'
+      response.writeHead(isSecond ? status : 401, isSecond ? headers : { 'retry-after': '30' }).end('{}')
+    }
+    const { nonce } = rig.broker.bind(turnInput())
+    await call(rig, nonce)
+    const event = await rig.reported(() => true)
+    expect([event.upstreamStatus, event.retryAfterMs]).toEqual([status, retryAfterMs])
+  })
   test.each<[what: string, second: () => string | undefined]>([
     ['the same', () => 'key-of-yesterday'],
     ['none', () => undefined],

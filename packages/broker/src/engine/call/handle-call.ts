@@ -101,6 +101,8 @@ export async function handleCall(engine: CallEngine, request: BrokerRequest): Pr
     })
     held.leave = await turn.enterCall(signal, route.lane)
     const bytes = await readCall(engine, request, { head, route, record, signal, held })
+    // What closes routes may have come while this call stood in line.
+    turn.checkOpen(route.kind)
     const value = await route.run({ turn, head, bytes, signal, record })
     held.memory?.release()
     signal.throwIfAborted()

@@ -22,6 +22,8 @@ const encoder = new TextEncoder()
 export class BlockWindows {
   readonly #matcher: SecretMatcher
   readonly #windows = new Map<string, Window>()
+  /** Of blocks that are complete, those of late: a provider may add to one all the same. */
+  readonly #complete = new Map<string, Window>()
   readonly #held = new Set<string>()
 
   constructor(matcher: SecretMatcher) {
@@ -47,22 +49,28 @@ export class BlockWindows {
     return window.plain.hit || window.decoded?.scan.hit === true
   }
 
-  /** Forgets the blocks whose names start so: nothing is added to them any more. */
+  /** The blocks whose names start so are complete: nothing waits for what they may become. */
   close(prefix: string): void {
-    for (const block of this.#windows.keys()) {
+    for (const [block, window] of this.#windows) {
       if (!block.startsWith(prefix)) continue
       this.#windows.delete(block)
       this.#held.delete(block)
+      this.#complete.set(block, window)
+    }
+    for (const oldest of this.#complete.keys()) {
+      if (this.#complete.size <= MOST_BLOCKS) break
+      this.#complete.delete(oldest)
     }
   }
 
   #open(block: string, deeper: boolean): Window {
     if (this.#windows.size === MOST_BLOCKS) throw new CallRefusal('upstream_invalid', { retry: false })
     const scan = () => this.#matcher.stream({ holdFromBytes: HOLD_FROM })
-    const window = {
+    const window = this.#complete.get(block) ?? {
       plain: scan(),
       decoded: deeper ? { unescape: new Unescape(), scan: scan() } : undefined,
     }
+    this.#complete.delete(block)
     this.#windows.set(block, window)
     return window
   }

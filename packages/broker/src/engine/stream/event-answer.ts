@@ -13,7 +13,7 @@ export interface StreamLimits {
   readonly eventBytes: number
   /** The whole stream, decoded. */
   readonly totalBytes: number
-  /** Silence of the upstream after which a comment keeps the guest's side alive, in milliseconds. */
+  /** Silence, or nothing but comments, after which a comment of ours keeps the guest's side alive, in milliseconds. */
   readonly keepAliveMs: number
 }
 
@@ -91,7 +91,10 @@ export class EventAnswer implements AsyncIterable<Uint8Array> {
       left -= next.value.byteLength
       if (left < 0) throw new CallRefusal('upstream_invalid', { retry: false })
       const { out, refusal } = await this.#scan(events, next.value)
-      if (out.length > 0) yield out.length === 1 ? (out[0] as Uint8Array) : Buffer.concat(out)
+      if (out.length > 0) {
+        yield out.length === 1 ? (out[0] as Uint8Array) : Buffer.concat(out)
+        reader.heard()
+      }
       if (refusal !== undefined) throw refusal
       if (this.#scanner.end === 'ended') return
     }

@@ -21,8 +21,8 @@ export class PatientReader {
   }
 
   /**
-   * The next chunk; `undefined` when it is still awaited after `quietMs`, and then to be asked for again. To be
-   * called by one reader, who awaits each answer. Rejects as the stream does.
+   * The next chunk; `undefined` when it is awaited and nothing was {@link PatientReader.heard} for `quietMs`, and then
+   * to be asked for again. To be called by one reader, who awaits each answer. Rejects as the stream does.
    */
   next(): Promise<Next | undefined> {
     const early = this.#early
@@ -35,8 +35,12 @@ export class PatientReader {
       this.#chunks.next().then(this.#arrived, this.#failed)
     }
     this.#quiet ??= setTimeout(this.#onQuiet, this.#quietMs)
-    this.#quiet.refresh()
     return new Promise(this.#wait)
+  }
+
+  /** A chunk said something that was passed on: silence begins anew. */
+  heard(): void {
+    this.#quiet?.refresh()
   }
 
   /** Lets go of the timer. */
@@ -49,7 +53,10 @@ export class PatientReader {
     this.#reject = reject
   }
 
-  readonly #onQuiet = (): void => this.#settle(undefined)
+  readonly #onQuiet = (): void => {
+    this.#quiet?.refresh()
+    this.#settle(undefined)
+  }
 
   readonly #arrived = (next: Next): void => {
     this.#isAsked = false

@@ -33,7 +33,8 @@ class ChatStream implements FamilyStream {
       if (!this.#open.has(index)) this.#choices += 1
       this.#open.add(index)
       deltas.push(...deltaTexts(choice.delta, index))
-      if (choice.finish_reason !== null && choice.finish_reason !== undefined) {
+      // Some services write an empty one with every piece; clients take that for none.
+      if (choice.finish_reason) {
         this.#open.delete(index)
         closes.push(`${index}.`)
       }
