@@ -1,12 +1,16 @@
 import { expect, expectTypeOf, test } from 'vitest'
 import { ownRoots, userOptions } from '../test/account.ts'
 import { recordingLogger } from '../test/messages.ts'
-import type { AnyInteraction, CommandContribution, DiscordPort } from './commands/command-contract.ts'
-import { discordCommands } from './commands/discord-commands.ts'
+import type {
+  AnyInteraction,
+  CommandContribution,
+  CommandInteraction,
+  DiscordPort,
+} from './commands/command-contract.ts'
+import { DISCORD, discordCommands } from './commands/discord-commands.ts'
 import { createHost, type HostPlugin } from './host/index.ts'
 import type {
   ChannelClaim,
-  ChannelKey,
   HostContext,
   InboundMessage,
   OutboundReply,
@@ -15,19 +19,45 @@ import type {
   TurnAdmission,
 } from './host-contract.ts'
 import { sandbox } from './plugin.ts'
+import { PRECHECKS } from './prechecks/index.ts'
+import { resolvesSpeakers } from './speakers.ts'
 
 /**
- * A host's side, put together from its documentation: more members than this package needs, mutable arrays, its
- * own speaker. What flows across in both directions must compile.
+ * A host's side, written anew from its documentation and from nothing of ours, so that a member which we would come to
+ * need without its being there does not compile: more members than this package needs, mutable arrays, overloads, a
+ * class where a port will do, its own speaker.
  */
+type TheirChannel = `${string}:${string}`
 interface TheirSpeaker {
   id: string
   name: string
   tier: 'member' | 'admin' | 'owner'
+  principalId: string
 }
-interface TheirMessage extends Omit<InboundMessage, 'speaker'> {
-  speaker?: TheirSpeaker & { principalId: string }
+interface TheirFile {
+  url: string
+  name: string
+  contentType?: string
+  size: number
+}
+interface TheirMessage {
+  channel: TheirChannel
+  messageId: string
+  authorId: string
+  authorName: string
+  authorIsBot: boolean
+  authorRoleIds?: readonly string[]
+  space?: string
+  isDirect: boolean
+  integration?: { id: string; own: boolean }
+  mentionsBot: boolean
+  repliesToBot: boolean
+  text: string
+  attachments: TheirFile[]
+  reference?: { text: string; attachments: TheirFile[]; webhookName?: string }
+  forwarded?: { text: string; source: TheirChannel; url: string }
   actor?: { provider: string; subject: string }
+  speaker?: TheirSpeaker
 }
 interface TheirReply {
   chunks: string[]
@@ -35,21 +65,31 @@ interface TheirReply {
   card?: Uint8Array
   files?: { name: string; data: Uint8Array }[]
 }
+interface TheirAdmission {
+  kind: 'turn'
+  run(): Promise<void>
+  failure: string
+  busy?: {
+    steer?(): Promise<boolean>
+    react(emoji: string): Promise<void>
+    unreact(emoji: string): Promise<void>
+  }
+}
 interface TheirClaim {
   name: string
   priority: number
-  owns(channel: ChannelKey, space?: string): boolean
-  admit(message: TheirMessage): TurnAdmission | { kind: 'background'; turn: object } | undefined
+  owns(channel: TheirChannel, space?: string): boolean
+  admit(message: TheirMessage): TheirAdmission | { kind: 'background'; turn: object } | undefined
   background?(turn: {
-    channel: ChannelKey
+    channel: TheirChannel
     target: string
     author: { id: string; name: string }
     turnId: string
     text: string
   }): Promise<{ status: 'ran' } | { status: 'failed'; error: string } | { status: 'skipped'; reason: string }>
-  startFresh(channel: ChannelKey): Promise<string>
-  stop?(channel: ChannelKey): boolean
-  deleteConversation?(channel: ChannelKey): Promise<void>
+  startFresh(channel: TheirChannel): Promise<string>
+  stop?(channel: TheirChannel): boolean
+  deleteConversation?(channel: TheirChannel): Promise<void>
   postsInPlace?: boolean
 }
 interface TheirContribution {
@@ -57,40 +97,122 @@ interface TheirContribution {
   services?: {
     name: string
     start?(): void | Promise<void>
+    startInBackground?(): Promise<void>
     stop?(): void | Promise<void>
     busy?(): string[]
   }[]
   surfaces?: readonly object[]
 }
-interface TheirContext extends Omit<HostContext, 'logger'> {
-  logger: HostContext['logger'] & {
-    child(fields: object): unknown
-    debug(fields: object, text?: string): void
-  }
+interface TheirLog {
+  (fields: object, message?: string): void
+  (message: string): void
+}
+interface TheirLogger {
+  debug: TheirLog
+  info: TheirLog
+  warn: TheirLog
+  error: TheirLog
+  fatal: TheirLog
+  child(fields: object): TheirLogger
+}
+/** A class with a hidden part fits a port, and nothing but itself would fit the class. */
+declare class TheirQueue {
+  protected readonly tails: Map<TheirChannel, Promise<void>>
+  run<T>(channel: TheirChannel, task: () => Promise<T>): Promise<T>
+  size(channel: TheirChannel): number
+  busy(): TheirChannel[]
+  onChange(listener: (channel: TheirChannel) => void): void
+}
+interface TheirSurfaces {
+  of(channel: TheirChannel): { readonly surface: string; readonly supportsFiles?: boolean } | undefined
+  sendReply(channel: TheirChannel, reply: TheirReply): Promise<void>
+  startTyping(channel: TheirChannel): () => void
+  showStop(channel: TheirChannel): () => void
+  react(channel: TheirChannel, messageId: string, emoji: string): Promise<void>
+  unreact(channel: TheirChannel, messageId: string, emoji: string): Promise<void>
+  prompts(channel: TheirChannel, speaker?: TheirSpeaker): object | undefined
+  interim(channel: TheirChannel): object | undefined
+}
+interface TheirKey<T> {
+  readonly id: string
+  readonly absent?: string
+  readonly __service?: () => T
+}
+interface TheirServices {
+  get<T>(key: TheirKey<T>): T
+  find<T>(key: TheirKey<T>): T | undefined
+  lazy<T>(key: TheirKey<T>): () => T
+  provide<T>(key: TheirKey<T>, value: T): void
+}
+interface TheirContext {
+  logger: TheirLogger
+  env: { readonly locale: 'en' | 'zh-TW'; readonly timeZone: string; now(): Date }
+  queue: TheirQueue
+  surfaces: TheirSurfaces
+  services: TheirServices
   conversations: object
   database(): () => object
+  apiKey(provider: string): Promise<string | undefined>
 }
-interface TheirGuard {
-  readonly root: string
-  readonly refusalHint?: string
-  isOwner(actor: { user: { id: string } }): boolean
-  run(interaction: object, work: () => Promise<void>): Promise<void>
+interface TheirPlugin {
+  name: string
+  provides?: readonly TheirKey<unknown>[]
+  requires?: readonly TheirKey<unknown>[]
+  setup(context: TheirContext): TheirContribution | Promise<TheirContribution>
+}
+interface TheirInteraction {
+  user: { id: string; username: string }
+  isChatInputCommand(): this is TheirCommand
+}
+interface TheirCommand extends TheirInteraction {
+  commandName: string
+  channelId: string | null
+  inGuild(): boolean
+  options: {
+    getSubcommandGroup(required?: boolean): string | null
+    getSubcommand(required?: true): string
+    getSubcommand(required: boolean): string | null
+  }
+  deferReply(options: { flags?: number }): Promise<object>
+  reply(options: { content?: string; flags?: number }): Promise<object>
+  editReply(content: string | object): Promise<object>
+}
+interface TheirDiscord {
+  guard: {
+    readonly root: string
+    readonly refusalHint?: string
+    isOwner(actor: { user: { id: string } }): boolean
+    run(interaction: TheirInteraction, work: () => Promise<void>): Promise<void>
+  }
+  commands: {
+    add(contribution: {
+      module: { commands(): object[]; handle(interaction: TheirInteraction): Promise<boolean> }
+      rootOptions?: readonly object[]
+    }): void
+  }
+  threads: object
 }
 
-test('traps 11.4, 11.5, 11.7, 11.8, 11.9: what flows between the host and this package fits both ways', () => {
+test('traps 11.4, 11.5, 11.7, 11.8, 11.9, 11.15: what flows between the host and this package fits both ways', () => {
   expectTypeOf<ChannelClaim>().toExtend<TheirClaim>()
+  expectTypeOf<TurnAdmission>().toExtend<TheirAdmission>()
   expectTypeOf<SandboxContribution>().toExtend<TheirContribution>()
+  expectTypeOf<SandboxPlugin>().toExtend<TheirPlugin>()
   expectTypeOf<TheirContext>().toExtend<HostContext>()
   expectTypeOf<TheirMessage>().toExtend<InboundMessage>()
   expectTypeOf<OutboundReply>().toExtend<TheirReply>()
-  expectTypeOf<{
-    guard: TheirGuard
-    commands: DiscordPort['commands']
-    threads: object
-  }>().toExtend<DiscordPort>()
+  expectTypeOf<TheirDiscord>().toExtend<DiscordPort>()
+  expectTypeOf<TheirInteraction>().toExtend<AnyInteraction>()
+  expectTypeOf<TheirCommand>().toExtend<CommandInteraction>()
   expectTypeOf<SandboxPlugin>().toExtend<HostPlugin>()
   expectTypeOf<ReturnType<NonNullable<ChannelClaim['stop']>>>().toEqualTypeOf<boolean>()
-  expectTypeOf<AnyInteraction>().toExtend<{ user: { id: string } }>()
+})
+
+test('trap 11.3: the keys of the host are the ones that it documents', () => {
+  expect([DISCORD, PRECHECKS]).toEqual([{ id: 'roundtable.discord' }, { id: 'roundtable.prechecks' }])
+  const asked: string[] = []
+  resolvesSpeakers({ find: ({ id }) => void asked.push(id) as undefined })
+  expect(asked).toEqual(['roundtable.identity'])
 })
 
 test('trap 11.13: option types are the literal numbers of the chat service', () => {
@@ -113,7 +235,7 @@ test('trap 11.13: option types are the literal numbers of the chat service', () 
   expect(group?.type === 2 && group.options.every(({ type }) => type === 1)).toBe(true)
 })
 
-test('traps 11.3, 11.16: the plugin has the name and the service of the reference, and contributes nothing a host would refuse', async () => {
+test('traps 11.3, 11.5, 11.16: the plugin has the name and the service of the reference, and contributes nothing a host would refuse', async () => {
   using roots = ownRoots()
   const plugin = sandbox({
     runRoot: roots.runRoot,
@@ -137,6 +259,9 @@ test('traps 11.3, 11.16: the plugin has the name and the service of the referenc
   expect(Object.keys(contribution).sort()).toEqual(['channels', 'services'])
   expect(contribution.channels?.map(({ name }) => name)).toEqual(['sandbox'])
   expect(contribution.services?.map(({ name }) => name)).toEqual(['sandbox-runtime'])
-  expect(contribution.services?.[0]?.busy?.()).toEqual([])
+  // Arrays are the host's: it adds to them.
+  const busy = () => contribution.services?.[0]?.busy?.()
+  expect([busy()?.push('fake:9'), busy()]).toEqual([1, []])
+  expect(contribution.services?.push({ name: 'theirs' })).toBe(2)
   expect(host.services.find({ id: 'sandbox.channels' })).toBeDefined()
 })

@@ -49,9 +49,10 @@ export function pluginBehaviour(host: HostUnderTest, kind: PluginUnderTest): voi
       start: async () => {},
       // A host may do with its reply what it likes: arrays are its own.
       async sendReply(channel, reply) {
-        sent.push([channel, structuredClone(reply)])
+        const posted = structuredClone(reply)
         reply.chunks.push('changed')
         reply.files?.splice(0)
+        sent.push([channel, posted])
       },
     }
     try {

@@ -60,6 +60,11 @@ test('KH-02 code is cut at line ends only, and a longer line where it is full', 
   expect(splitReply('```\nlet a. b = c. d\n```', 18)).toEqual(['```\nlet a. b =\n```', '```\n c. d\n```'])
 })
 
+test('KH-02 a fence without room for its own lines is cut as it is, and no chunk is blank: a chat takes none', () => {
+  const chunks = splitReply(`\`\`\`\n${'\n'.repeat(20)}a\n\`\`\``, 5)
+  expect(chunks).toEqual(['```\n\n', 'a\n```'])
+})
+
 test('KH-02 a shorter or different fence does not close a block', () => {
   const text = '````\n```\n~~~~\nend\n````'
   expect(splitReply(text)).toEqual([text])

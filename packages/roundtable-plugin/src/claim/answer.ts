@@ -98,15 +98,19 @@ function fenced(lines: readonly string[], marker: string): Omit<Unit, 'glue'> {
 
 function cut({ text, fence }: Unit, limit: number): string[] {
   if (fence === undefined) {
-    return packLines(text.split('\n'), limit, cutProse).filter((piece) => piece.trim() !== '')
+    return packLines(text.split('\n'), limit, cutProse).filter(isShown)
   }
   // A first line that is mostly text becomes text; repeating it in every piece would leave no room.
   const short = fence.open.length <= limit / 4
   const open = short ? fence.open : fence.close
   const body = short ? fence.body : [fence.open.trim().slice(fence.close.length), ...fence.body]
   const room = limit - open.length - fence.close.length - 2
-  if (room < 2) return packLines(text.split('\n'), limit)
+  if (room < 2) return packLines(text.split('\n'), limit).filter(isShown)
   return packLines(body, room).map((piece) => `${open}\n${piece}\n${fence.close}`)
+}
+
+function isShown(piece: string): boolean {
+  return piece.trim() !== ''
 }
 
 /** Lines, put together up to `limit`; a longer line is cut. */
