@@ -79,7 +79,10 @@ function keywordProblem(node: JsonObject): string | undefined {
   return Object.keys(vocabulary).every((key) => key.startsWith('#')) ? undefined : '$vocabulary is not local'
 }
 
-/** Visits every schema once, without recursion; ends at the first problem. */
+/**
+ * Visits every schema once, without recursion; ends at the first problem. Thousands of empty ones, which say nothing,
+ * cost next to nothing: a guest may send as many as fit into its body.
+ */
 function walk(root: unknown, visit: (node: JsonObject) => string | undefined): string | undefined {
   const seen = new Set<object>()
   const open: unknown[] = [root]
@@ -87,20 +90,21 @@ function walk(root: unknown, visit: (node: JsonObject) => string | undefined): s
     const node = open.pop()
     if (typeof node === 'boolean') continue
     if (!isObject(node)) return 'a schema is neither an object nor a boolean'
-    if (seen.has(node)) continue
+    const keys = Object.keys(node)
+    if (keys.length === 0 || seen.has(node)) continue
     seen.add(node)
-    const problem = visit(node) ?? pushChildren(node, open)
+    const problem = visit(node) ?? pushChildren(node, keys, open)
     if (problem !== undefined) return problem
     for (const name of REFERENCES) {
-      const target = pointedAt(root, own(node, name))
+      const target = keys.includes(name) ? pointedAt(root, node[name]) : undefined
       if (target !== undefined) open.push(target)
     }
   }
   return undefined
 }
 
-function pushChildren(node: JsonObject, open: unknown[]): string | undefined {
-  for (const key of Object.keys(node)) {
+function pushChildren(node: JsonObject, keys: readonly string[], open: unknown[]): string | undefined {
+  for (const key of keys) {
     const position = POSITIONS.get(key)
     if (position === undefined) continue
     const value = node[key]
@@ -136,12 +140,17 @@ function pointedAt(root: unknown, reference: unknown): unknown {
 }
 
 function isDeep(value: unknown): boolean {
-  const open: (readonly [unknown, number])[] = [[value, 1]]
-  for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    const [node, depth] = next
+  const open: unknown[] = [value]
+  const depths: number[] = [1]
+  for (let depth = depths.pop(); depth !== undefined; depth = depths.pop()) {
+    const node = open.pop()
     if (typeof node !== 'object' || node === null) continue
     if (depth > limits.JSON_DEPTH) return true
-    for (const child of Object.values(node)) open.push([child, depth + 1])
+    for (const child of Object.values(node)) {
+      if (typeof child !== 'object') continue
+      open.push(child)
+      depths.push(depth + 1)
+    }
   }
   return false
 }
