@@ -175,7 +175,7 @@ test('T36 T40 no credit for the speaker: the chat hears it, and no key is asked 
   const credit = {
     reserve: ({ scope }: { scope: { speaker: { id: string } } }) => {
       asked.push(scope.speaker.id)
-      return { granted: false as const }
+      return { granted: false as const, resetsAt: new Date(Date.now() + 5.5 * 3_600_000) }
     },
   }
   const receipts: unknown[] = []
@@ -184,7 +184,7 @@ test('T36 T40 no credit for the speaker: the chat hears it, and no key is asked 
   expect(await own.runtime.runTurn('fake:1', ann, 'hello')).toEqual({
     ok: false,
     category: 'credential',
-    text: 'There is no credit left for you in this channel. Please try again later, or ask Olga for more.',
+    text: 'There is no credit left for you in this channel. Please try again in 6 h, or ask Olga for more.',
   })
   expect(new Set(asked)).toEqual(new Set([ann.id]))
   expect([own.upstream.seen, receipts]).toEqual([[], []])

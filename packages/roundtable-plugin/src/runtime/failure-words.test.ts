@@ -85,6 +85,21 @@ test('W-79 a model service that has too much to do is told as that, with how lon
   expect(words({})).toMatch(/could not be reached/)
 })
 
+test.each([
+  [1, 'in 1 s'],
+  [90_000, 'in 90 s'],
+  [120_001, 'in 3 min'],
+  [3 * 3_600_000, 'in 3 h'],
+  [86_400_000, 'in 24 h'],
+  [undefined, 'later'],
+])('T40 who has no credit left hears when there will be some: %s ms', (waitMs, when) => {
+  const words = failureWords(
+    { category: 'credential', trouble: 'spent', ...(waitMs !== undefined && { waitMs }) },
+    'Olga',
+  )
+  expect(words).toContain(`Please try again ${when}, or ask Olga for more.`)
+})
+
 test('T40 an operator may word failures, and where there are no usable words ours stand', () => {
   const turn = { channel: 'a:1', speaker: { id: 'ann', name: 'Ann' } } as const
   const asked: unknown[] = []

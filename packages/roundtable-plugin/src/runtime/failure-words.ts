@@ -30,7 +30,7 @@ export interface FailureFacts {
   readonly trouble?: CredentialTrouble
   /** With `broker`: the model service has too much to do. */
   readonly busy?: boolean
-  /** With `busy`: how long it asked to wait, in milliseconds. */
+  /** With `busy`: how long it asked to wait; with `spent`: when there is credit again. In milliseconds from now. */
   readonly waitMs?: number
 }
 
@@ -83,16 +83,24 @@ function ownWords(
 /** Our words for a failed turn. `contact` is whom to ask for a key or for room. */
 export function failureWords({ category, trouble, busy, waitMs }: FailureFacts, contact: string): string {
   if (category === 'broker' && busy === true) {
-    const when = waitMs === undefined ? 'in a moment' : `in ${Math.max(1, Math.ceil(waitMs / 1_000))} s`
-    return `The model service has too much to do right now. Please try again ${when}.`
+    return `The model service has too much to do right now. Please try again ${inTime(waitMs, 'in a moment')}.`
   }
   if (category === 'workspace') {
     return `The files of this channel take more room than they may, so I did not start. Please ask ${contact} to make room.`
   }
-  return category === 'credential' ? credentialWords(contact, trouble) : WORDS[category]
+  return category === 'credential' ? credentialWords(contact, trouble, waitMs) : WORDS[category]
 }
 
-function credentialWords(contact: string, trouble: CredentialTrouble | undefined): string {
+/** When to try again, in the largest unit of which there are more than two. */
+function inTime(waitMs: number | undefined, unknown: string): string {
+  if (waitMs === undefined) return unknown
+  const seconds = Math.max(1, Math.ceil(waitMs / 1_000))
+  if (seconds <= 120) return `in ${seconds} s`
+  const minutes = Math.ceil(seconds / 60)
+  return minutes <= 120 ? `in ${minutes} min` : `in ${Math.ceil(minutes / 60)} h`
+}
+
+function credentialWords(contact: string, trouble: CredentialTrouble | undefined, waitMs?: number): string {
   if (trouble === 'rejected') {
     return `The model service refused the key that is set for you in this channel. Please ask ${contact} to renew it.`
   }
@@ -100,7 +108,7 @@ function credentialWords(contact: string, trouble: CredentialTrouble | undefined
     return `The key that is set for you in this channel could not be used. Please ask ${contact} to look at it.`
   }
   if (trouble === 'spent') {
-    return `There is no credit left for you in this channel. Please try again later, or ask ${contact} for more.`
+    return `There is no credit left for you in this channel. Please try again ${inTime(waitMs, 'later')}, or ask ${contact} for more.`
   }
   if (trouble === 'revoked') {
     return `Spending was stopped for you in this channel, so I did not answer. Please ask ${contact} to allow it again.`
@@ -111,6 +119,8 @@ function credentialWords(contact: string, trouble: CredentialTrouble | undefined
 /** What one turn's calls say about why it failed. */
 export interface CallTrouble {
   readonly credential?: CredentialTrouble
+  /** With `spent`: when there is credit again, in milliseconds from then on. */
+  readonly waitMs?: number
   /** A function of the operator failed, by this reason. */
   readonly host?: CallReason
   /** The model service failed, by this reason. */
@@ -139,7 +149,13 @@ export class CallWatch {
 function troubleOf(event: CallEvent): CallTrouble | undefined {
   const { reason, upstreamStatus } = event
   if (reason === 'credential_missing') return { credential: 'missing' }
-  if (reason === 'credit_spent') return { credential: 'spent' }
+  if (reason === 'credit_spent') {
+    const { resetsAtMs } = event
+    return {
+      credential: 'spent',
+      ...(resetsAtMs !== undefined && { waitMs: Math.max(0, resetsAtMs - Date.now()) }),
+    }
+  }
   if (reason === 'credential_error' || reason === 'credential_invalid') return { credential: 'unusable' }
   if (reason === 'endpoint_invalid' || reason === 'credit_error') return { host: reason }
   if (upstreamStatus === 401 || upstreamStatus === 403) return { credential: 'rejected' }

@@ -14,8 +14,9 @@ export interface TurnFailure {
   /** For the operator. Made of the host's own words; not scrubbed yet. */
   readonly cause: string
   readonly trouble?: CredentialTrouble
-  /** The model service has too much to do, and perhaps said for how long. */
+  /** The model service has too much to do. */
   readonly busy?: boolean
+  /** With `busy` and with the trouble `spent`: how long to wait. */
   readonly waitMs?: number
   /** Things a guest had a part in: for a warning, never for an error line. */
   readonly detail?: string
@@ -66,11 +67,12 @@ export function failureOfOutcome(
 
 /** What the model calls of a turn say about its failure; `undefined` when they have no part in it. */
 export function failureOfCalls(
-  { credential, host, upstream, busy }: CallTrouble,
+  { credential, waitMs, host, upstream, busy }: CallTrouble,
   cause: string,
 ): TurnFailure | undefined {
   if (credential !== undefined) {
-    return { category: 'credential', trouble: credential, cause: `credential ${credential}; ${cause}` }
+    const failure = { trouble: credential, cause: `credential ${credential}; ${cause}` }
+    return { category: 'credential', ...failure, ...(waitMs !== undefined && { waitMs }) }
   }
   if (host !== undefined) return { category: 'host', cause: `${host}; ${cause}` }
   if (upstream === undefined) return undefined
