@@ -185,6 +185,18 @@ test('ME-02 [erase:speaker-forgotten] one speaker is forgotten in one channel or
   await expect(own.runtime.forgetSpeaker('')).rejects.toMatchObject({ code: 'input_invalid' })
 })
 
+test('RL-15 [erase:speaker-forgotten] the roots are not given back while a speaker is being forgotten', async () => {
+  await using own = await rememberingKit()
+  await own.runtime.runTurn('fake:1', ann, 'remember tea')
+  await own.runtime.dispose()
+  await using again = new SandboxRuntime(own.options)
+  const order: string[] = []
+  const forgotten = again.forgetSpeaker(ann.id).then((count) => order.push(`forgotten in ${count}`))
+  await again.dispose().then(() => order.push('disposed'))
+  await forgotten
+  expect(order).toEqual(['forgotten in 1', 'disposed'])
+})
+
 test('[erase:speaker-forgotten] a worker that cannot be removed still has the memory: nobody is forgotten before it is gone', async () => {
   let stuck = false
   await using own = await rememberingKit({ wrap: (driver) => stickyDriver(driver, () => stuck) })

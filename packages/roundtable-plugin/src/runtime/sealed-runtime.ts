@@ -62,7 +62,7 @@ export class SealedRuntime implements AsyncDisposable {
   readonly #uses = new WorkspaceUse()
   readonly #erasure: SealedErasure
   readonly #leftovers = new LeftoverWorkers()
-  /** Turns that were replied to before everything of theirs was removed. */
+  /** Turns that were replied to before everything of theirs was removed, and speakers that are being forgotten. */
   readonly #unsettled = new Set<Promise<void>>()
   readonly #lifetime = new AbortController()
   #ready: Promise<void> | undefined
@@ -205,7 +205,9 @@ export class SealedRuntime implements AsyncDisposable {
    */
   async forgetSpeaker(speakerId: string, channel?: ChannelKey): Promise<number> {
     if (this.#closed) throw closed()
-    return await this.#erasure.speaker(speakerId, channel)
+    const forgetting = this.#erasure.speaker(speakerId, channel)
+    this.#outstanding(forgetting)
+    return await forgetting
   }
 
   /** The channels that have a turn. */
@@ -332,11 +334,15 @@ export class SealedRuntime implements AsyncDisposable {
     bound.begin()
     const late = await Promise.race([bound.late, settling.then(() => false)])
     if (!late) return false
-    const done = settling.then(() => {
-      this.#unsettled.delete(done)
-    })
-    this.#unsettled.add(done)
+    this.#outstanding(settling)
     return true
+  }
+
+  /** `dispose` waits for it. */
+  #outstanding(work: Promise<unknown>): void {
+    const over = () => void this.#unsettled.delete(done)
+    const done: Promise<void> = work.then(over, over)
+    this.#unsettled.add(done)
   }
 
   async #begin(): Promise<void> {

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {
   existsSync,
@@ -11,7 +12,7 @@ import {
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { account, ownDir, ownRoots, userOptions } from '../../test/account.ts'
-import { openWorkspaceLayout } from './workspace-layout.ts'
+import { openWorkspaceLayout, type PreparedWorker } from './workspace-layout.ts'
 
 const open = (roots: { runRoot: string; workspaceRoot: string }) =>
   openWorkspaceLayout({ runRoot: roots.runRoot, workspaceRoot: roots.workspaceRoot, user: userOptions })
@@ -118,6 +119,44 @@ test('a sweep removes run directories that nobody uses, and nothing else', async
   expect(existsSync(join(roots.runRoot, 'process'))).toBe(true)
   expect(existsSync(left.workspaceDir)).toBe(true)
   layout.close()
+})
+
+test('RL-09 two workers are prepared at once in a channel that is new', async () => {
+  using roots = ownRoots()
+  const layout = open(roots)
+  const [one, other] = await Promise.all([layout.prepare('a:1'), layout.prepare('a:1')])
+  expect([one.workspaceDir, one.runDir === other.runDir]).toEqual([other.workspaceDir, false])
+  layout.close()
+})
+
+test('RL-10 what a plain process put into its run directory, or in the place of it, keeps neither a turn nor a host', async () => {
+  using roots = ownRoots()
+  const elsewhere = join(roots.free, 'elsewhere')
+  mkdirSync(elsewhere)
+  const dead = open(roots)
+  for (const end of ['dispose', 'sweep'] as const) {
+    const [filled, linked, file] = await Promise.all([1, 2, 3].map(() => dead.prepare('a:1')))
+    const nest =
+      'mkdir -p closed/inner && chmod 0 closed && n=$(printf %0240d 0); i=0; while [ $i -lt 40 ]; do mkdir $n && cd -P $n || exit 1; i=$((i+1)); done'
+    execFileSync('sh', ['-c', nest], { cwd: filled?.runDir })
+    for (const { runDir } of [linked, file] as PreparedWorker[]) rmdirSync(runDir)
+    symlinkSync(elsewhere, linked?.runDir ?? '')
+    writeFileSync(file?.runDir ?? '', '')
+    const all = [filled, linked, file] as PreparedWorker[]
+    if (end === 'dispose') for (const one of all) await one.dispose()
+    else {
+      dead.close()
+      const layout = open(roots)
+      expect(await layout.sweep()).toHaveLength(3)
+      layout.close()
+    }
+    expect(all.map(({ runDir }) => lstatSync(runDir, { throwIfNoEntry: false }))).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ])
+  }
+  expect(existsSync(elsewhere)).toBe(true)
 })
 
 test('a workspace that is no directory of ours is refused', async () => {

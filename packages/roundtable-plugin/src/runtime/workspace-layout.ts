@@ -1,8 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto'
-import type { Stats } from 'node:fs'
+import { lstatSync, mkdirSync, type Stats } from 'node:fs'
 import { lstat, mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { forgetSpeaker } from '@sandbox/docker-worker'
+import { forgetSpeaker, removeWorkspace } from '@sandbox/docker-worker'
 import { limits, SOCKET_NAME } from '@sandbox/protocol'
 import { SandboxPluginError } from '../errors.ts'
 import type { ChannelKey } from '../host-contract.ts'
@@ -121,6 +121,13 @@ function hashOf(channel: ChannelKey): string {
   return createHash('sha256').update(channel).digest('hex')
 }
 
+/** A plain process may have filled it as it could its workspace, or put something else in the place of it. */
+async function removeRunDir(path: string): Promise<void> {
+  const there = await lstat(path).catch(() => undefined)
+  if (there?.isDirectory()) await removeWorkspace(path)
+  else await rm(path, { force: true })
+}
+
 class Layout implements WorkspaceLayout {
   readonly installId: string
   readonly epoch = randomBytes(4).toString('hex')
@@ -146,7 +153,7 @@ class Layout implements WorkspaceLayout {
 
   async prepare(channel: ChannelKey): Promise<PreparedWorker> {
     const channelHash = hashOf(channel)
-    const workspaceDir = await this.#workspace(this.workspaceOf(channel))
+    const workspaceDir = this.#workspace(this.workspaceOf(channel))
     const name = `${this.epoch}-${randomBytes(4).toString('hex')}`
     const socketPath = checkSocketPath(this.runRoot, name)
     const runDir = join(this.runRoot, name)
@@ -160,7 +167,7 @@ class Layout implements WorkspaceLayout {
     }
     const dispose = async () => {
       this.#live.delete(name)
-      await rm(runDir, { recursive: true, force: true })
+      await removeRunDir(runDir)
     }
     return { channelHash, runDir, socketPath, workspaceDir, dispose }
   }
@@ -168,7 +175,7 @@ class Layout implements WorkspaceLayout {
   async sweep(): Promise<readonly string[]> {
     const names = await readdir(this.runRoot)
     const left = names.filter((name) => RUN_NAME.test(name) && !this.#live.has(name))
-    for (const name of left) await rm(join(this.runRoot, name), { recursive: true, force: true })
+    for (const name of left) await removeRunDir(join(this.runRoot, name))
     return [...left, ...(await this.#erased.sweep())]
   }
 
@@ -179,7 +186,7 @@ class Layout implements WorkspaceLayout {
 
   async forgetSpeaker(workspaceDir: string, speakerId: string): Promise<boolean> {
     if ((await lstat(workspaceDir).catch(() => undefined)) === undefined) return false
-    return forgetSpeaker(await this.#workspace(workspaceDir), speakerId)
+    return forgetSpeaker(this.#workspace(workspaceDir), speakerId)
   }
 
   async erase(channel: ChannelKey): Promise<void> {
@@ -191,9 +198,10 @@ class Layout implements WorkspaceLayout {
     this.#unlock = undefined
   }
 
-  async #workspace(path: string): Promise<string> {
-    const there = await lstat(path).catch(() => undefined)
-    if (there === undefined) await mkdir(path, { mode: 0o700 })
+  /** In one piece: a turn and a worker that is called off may both be prepared in a channel that is new. */
+  #workspace(path: string): string {
+    const there = lstatSync(path, { throwIfNoEntry: false })
+    if (there === undefined) mkdirSync(path, { mode: 0o700 })
     else this.#checkOwn(path, there)
     // A guest may open its own workspace to all; nobody else gets past the root, and it is closed again here.
     give(path, this.user)
