@@ -60,6 +60,8 @@ const answers: Run = async () => ({ ok: true, text: 'hi' })
 test('PL-05 the claim stands above the agent server and owns enabled channels, with or without a space', () => {
   const { claim } = claimWith(answers)
   expect([claim.name, claim.priority, claim.postsInPlace]).toEqual(['sandbox', 200, true])
+  // Absent would mean that the reports of the host itself may be given to it.
+  expect(claim.takesSystemReports).toBe(false)
   expect([claim.owns('fake:1'), claim.owns('fake:1', 'space'), claim.owns('fake:2', 'space')]).toEqual([
     true,
     true,

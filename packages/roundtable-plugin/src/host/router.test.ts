@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { admission, claim, hostWith, tick } from '../../test/host-kit.ts'
+import { admission, claim, hostWith, surface, tick } from '../../test/host-kit.ts'
 import { message } from '../../test/messages.ts'
 import type { InboundMessage } from '../host-contract.ts'
 
@@ -203,4 +203,38 @@ test('routing: handle never rejects, whatever a surface delivers', async () => {
     await host.conversations.handle(given as unknown as InboundMessage)
   }
   expect(lines.map(({ level }) => level)).toEqual(['error', 'error', 'error'])
+})
+
+test('routing: a message that still waits when the host stops is dropped, and its claim hears of it', async () => {
+  const first = Promise.withResolvers<void>()
+  const dropped: string[] = []
+  const { host } = await hostWith([
+    claim('c', 1, {
+      admit: ({ text }) => admission(() => first.promise, { dropped: () => void dropped.push(text) }),
+    }),
+  ])
+  const handled = ['first', 'second'].map((text) => host.conversations.handle(message({ text })))
+  await tick()
+  await host.stop()
+  first.resolve()
+  await Promise.all(handled)
+  expect(dropped).toEqual(['second'])
+})
+
+test('4.1 a surface whose signs are made or taken away in the background costs no turn and no process', async () => {
+  const unhandled: unknown[] = []
+  const note = (reason: unknown) => unhandled.push(reason)
+  process.on('unhandledRejection', note)
+  const fails = async () => {
+    throw new TypeError('no typing here')
+  }
+  const { host } = await hostWith([], {
+    surfaces: [surface({ startTyping: () => fails, showStop: fails as never }).surface],
+  })
+  host.surfaces.startTyping('fake:1')()
+  host.surfaces.showStop('fake:1')()
+  await tick()
+  process.off('unhandledRejection', note)
+  expect(unhandled).toEqual([])
+  await host.stop()
 })

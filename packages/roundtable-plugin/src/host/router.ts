@@ -101,9 +101,11 @@ export class Router {
       await this.#mark(channel, () => busy.react(STEERED))
       return
     }
+    let begun = false
     try {
       let marked = Promise.resolve()
       const turn = queue.run(channel, async () => {
+        begun = true
         // Not waited for: a mark that hangs must not hold the turn. Taken away once it is there, or it would stay.
         if (waits) void marked.then(() => this.#mark(channel, () => busy.unreact(WAITING)))
         await admission.run()
@@ -113,6 +115,7 @@ export class Router {
     } catch (err) {
       if (SandboxPluginError.isInstance(err) && err.code === 'closed') {
         logger.info({ channel, messageId }, 'a waiting message was dropped as the host stops')
+        if (!begun) admission.dropped?.()
         return
       }
       logger.error({ channel, err }, admission.failure)
