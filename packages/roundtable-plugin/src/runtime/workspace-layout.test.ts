@@ -121,6 +121,15 @@ test('a sweep removes run directories that nobody uses, and nothing else', async
   layout.close()
 })
 
+test('RL-10 a run directory that is being removed is nothing that an earlier turn left', async () => {
+  using roots = ownRoots()
+  const layout = open(roots)
+  const { dispose, runDir } = await layout.prepare('a:1')
+  const [, swept] = await Promise.all([dispose(), layout.sweep()])
+  expect([swept, existsSync(runDir)]).toEqual([[], false])
+  layout.close()
+})
+
 test('RL-09 two workers are prepared at once in a channel that is new', async () => {
   using roots = ownRoots()
   const layout = open(roots)

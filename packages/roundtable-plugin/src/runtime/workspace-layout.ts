@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { lstatSync, mkdirSync, type Stats } from 'node:fs'
+import { lstatSync, mkdirSync, readdirSync, type Stats } from 'node:fs'
 import { lstat, mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { forgetSpeaker, removeWorkspace } from '@sandbox/docker-worker'
@@ -166,15 +166,18 @@ class Layout implements WorkspaceLayout {
       throw cause
     }
     const dispose = async () => {
-      this.#live.delete(name)
-      await removeRunDir(runDir)
+      try {
+        await removeRunDir(runDir)
+      } finally {
+        this.#live.delete(name)
+      }
     }
     return { channelHash, runDir, socketPath, workspaceDir, dispose }
   }
 
   async sweep(): Promise<readonly string[]> {
-    const names = await readdir(this.runRoot)
-    const left = names.filter((name) => RUN_NAME.test(name) && !this.#live.has(name))
+    // Read in one piece: what is there and in nobody's use now was left.
+    const left = readdirSync(this.runRoot).filter((name) => RUN_NAME.test(name) && !this.#live.has(name))
     for (const name of left) await removeRunDir(join(this.runRoot, name))
     return [...left, ...(await this.#erased.sweep())]
   }
