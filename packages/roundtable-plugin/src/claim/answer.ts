@@ -4,6 +4,9 @@ const CHUNK_CHARS = 2_000
 /** What the chat is told when a turn could not be run at all. Differs from every text of a failed turn. */
 export const THROWN_TEXT = 'Something went wrong on my side, and this message was not answered.'
 
+/** What the chat is told about a message whose turn came when the host had stopped. */
+export const STOPPING_TEXT = 'I am being stopped, so this message was not answered. Please try again later.'
+
 /** What the chat is told about a message with more text than a turn can carry. */
 export const TOO_LONG_TEXT = 'This message is too long for me. Please make it shorter.'
 

@@ -1,13 +1,14 @@
 import { limits } from '@sandbox/protocol'
 import { expect, test } from 'vitest'
 import { message, recordingLogger } from '../../test/messages.ts'
+import { SandboxPluginError } from '../errors.ts'
 import type { ChannelKey, OutboundReply } from '../host-contract.ts'
 import type { TurnReply } from '../runtime/sealed-runtime.ts'
 import { CleanupFailed } from '../runtime/turn-failure.ts'
 import { snapshotTurn } from '../runtime/turn-snapshot.ts'
 import { isSandboxAddress } from './address.ts'
 import { AdmissionLimits } from './admission-limits.ts'
-import { NOT_TAKEN_TEXT, THROWN_TEXT, TOO_LONG_TEXT } from './answer.ts'
+import { NOT_TAKEN_TEXT, STOPPING_TEXT, THROWN_TEXT, TOO_LONG_TEXT } from './answer.ts'
 import { sandboxClaim } from './sandbox-claim.ts'
 
 type Run = (channel: ChannelKey, speaker: { id: string; name: string }, text: string) => Promise<TurnReply>
@@ -151,6 +152,15 @@ test('PL-10 W-79 a failed turn says its own words; a thrown one says others, and
     },
   ])
   expect(thrown.typing).toHaveLength(2)
+})
+
+test('PL-14 a message whose turn comes when the host has stopped is told so, and nobody has to look at it', async () => {
+  const { claim, sent, lines } = claimWith(async () => {
+    throw new SandboxPluginError('closed', 'The runtime is closed; no more turns.')
+  })
+  await claim.admit(message())?.run()
+  expect(sent).toEqual([{ chunks: [STOPPING_TEXT] }])
+  expect(lines).toMatchObject([{ level: 'info', fields: { channel: 'fake:1', category: 'closed' } }])
 })
 
 test('RL-17 a turn whose worker cannot be removed was answered all the same: the answer is posted, and the log has the rest', async () => {

@@ -15,7 +15,7 @@ import type { CleanupFailed } from '../runtime/turn-failure.ts'
 import { isSandboxAddress } from './address.ts'
 import { admitReadable, turnAdmission } from './admission.ts'
 import type { AdmissionLimits } from './admission-limits.ts'
-import { NOT_TAKEN_TEXT, splitReply, THROWN_TEXT, TOO_LONG_TEXT } from './answer.ts'
+import { NOT_TAKEN_TEXT, STOPPING_TEXT, splitReply, THROWN_TEXT, TOO_LONG_TEXT } from './answer.ts'
 import { deliver } from './deliver.ts'
 import { showAll } from './shown.ts'
 import { turnText } from './turn-text.ts'
@@ -129,6 +129,10 @@ function wordsFor(
   if (known && error.code === 'input_invalid') {
     parts.logger.warn(fields, 'a message was refused')
     return text.length > limits.TURN_TEXT_CHARS ? TOO_LONG_TEXT : NOT_TAKEN_TEXT
+  }
+  if (known && error.code === 'closed') {
+    parts.logger.info(fields, 'a message was not answered: the host stops')
+    return STOPPING_TEXT
   }
   parts.logger.error(fields, 'a sandbox turn threw')
   // What was answered is posted: somebody paid for it.
