@@ -7,11 +7,24 @@ const PIECES = 500_000
 
 test('pieces of any size come out as one', () => {
   for (const room of [1, 7, 100]) {
-    const bytes = new GrowingBytes(room)
+    const bytes = new GrowingBytes(room, 200)
     const pieces = [0, 1, 2, 3, 5, 8, 13, 21, 34, 0, 55].map((size, at) => Buffer.alloc(size, at + 65))
     for (const piece of pieces) bytes.add(piece)
     expect(bytes.bytes).toEqual(Buffer.concat(pieces))
   }
+})
+
+test('issue 4: no more than a mebibyte is ever moved: that would hold up the host', () => {
+  const bytes = new GrowingBytes(64 * 1024, 32 * MIB)
+  const places = new Map<ArrayBufferLike, number>()
+  for (let at = 0; at < 20; at += 1) {
+    bytes.add(Buffer.alloc(MIB / 2, at))
+    const { buffer, byteLength } = bytes.bytes
+    places.set(buffer, byteLength)
+  }
+  // What was there when the last of its places was left.
+  expect([...places.values()].at(-2)).toBeLessThanOrEqual(MIB)
+  expect(bytes.bytes.subarray(-1)).toEqual(Buffer.of(19))
 })
 
 test('W-31 an event that comes byte by byte takes no more than a few times its size', () => {

@@ -126,8 +126,8 @@ class Reading {
       this.#only = chunk
       return
     }
-    const { contentLength = this.#size } = this.#options
-    this.#gathered ??= new GrowingBytes(contentLength + SPARE_BYTES)
+    const { contentLength = this.#size, limitBytes } = this.#options
+    this.#gathered ??= new GrowingBytes(contentLength + SPARE_BYTES, limitBytes + SPARE_BYTES)
     if (this.#only !== undefined) this.#gathered.add(this.#only)
     this.#only = undefined
     this.#gathered.add(chunk)

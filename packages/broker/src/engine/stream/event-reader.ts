@@ -79,7 +79,7 @@ export class EventReader {
 
   #keep(part: Buffer): void {
     this.#grow(part.length)
-    this.#rest ??= new GrowingBytes(2 * part.length + REST_BYTES)
+    this.#rest ??= new GrowingBytes(2 * part.length + REST_BYTES, this.#limitBytes + REST_BYTES)
     this.#rest.add(part)
   }
 
