@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { lstatSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { tempDir } from '@sandbox/testing'
 import { expect, test } from 'vitest'
+import { account, ownDir } from '../../test/account.ts'
 import { lockForThisHost } from './host-lock.ts'
 
 const program = fileURLToPath(new URL('../../test/lock-program.ts', import.meta.url))
@@ -55,6 +56,17 @@ test('the mark of a killed host is no obstacle, nor is a file that looks like on
   expect(readdirSync(dir.path)).toHaveLength(1)
   unlock()
 })
+
+test.runIf(process.geteuid?.() === 0)(
+  'decision 25 the account of a directory can ask the mark of a root host that was killed',
+  () => {
+    using dir = ownDir()
+    const unlock = lockForThisHost('run root', dir.path)
+    const [mark = ''] = readdirSync(dir.path)
+    expect(lstatSync(join(dir.path, mark))).toMatchObject(account)
+    unlock()
+  },
+)
 
 test.skipIf(!canContain)('hosts in containers are both process 1, and still only one runs', async () => {
   using dir = tempDir()

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { chmodSync, closeSync, openSync, readdirSync, unlinkSync } from 'node:fs'
+import { chmodSync, closeSync, lchownSync, openSync, readdirSync, statSync, unlinkSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
@@ -36,6 +36,7 @@ export function lockForThisHost(what: string, directory: string): () => void {
   try {
     if (server === undefined) throw noSocket(what, directory)
     chmodSync(path, 0o600)
+    giveToOwnerOf(directory, path)
     for (const name of readdirSync(directory)) {
       const pid = name === own ? undefined : /^host\.(\d+)\.[\w.-]+\.lock$/.exec(name)?.[1]
       if (pid === undefined) continue
@@ -49,6 +50,13 @@ export function lockForThisHost(what: string, directory: string): () => void {
   } finally {
     reach.close()
   }
+}
+
+/** Nobody but its owner may connect to it, and the host after a root host that was killed may be the directory's account. */
+function giveToOwnerOf(directory: string, path: string): void {
+  if (process.geteuid?.() !== 0) return
+  const { uid, gid } = statSync(directory)
+  lchownSync(path, uid, gid)
 }
 
 /** Not `rmSync`: it looks at the file first, and on Node 22 a plain stat of a socket spoils later imports. */
