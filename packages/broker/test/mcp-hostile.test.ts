@@ -239,6 +239,14 @@ describe('PC-07 and W-22 [reflect:stopped] a server that gives the token back', 
     })
     expect([findSecret(received, token), ended.reason]).toEqual([[], 'reflection'])
   })
+  test('at the place where an error is cut', async () => {
+    const { received, event: ended } = await ask(
+      ({ message }) => rpcError(message.id, -32000, 'x'.repeat(1001 - token.length) + token),
+      { token },
+    )
+    expect(ended.reason).toBe('reflection')
+    expect(received).not.toContain(token.slice(0, -1))
+  })
   test('in the answer of another server: a turn’s secrets are looked for everywhere', async () => {
     const first = await hostileServer(({ message }) => rpc(message.id, toolText('thanks')))
     const second = await hostileServer(({ message }) => rpc(message.id, toolText(token)))
@@ -280,6 +288,12 @@ describe('W-35 a hostile list', () => {
   test('a token in a description hides the server', async () => {
     const token = canary()
     const { shown, event: told } = await specs([{ name: 'echo', description: token, inputSchema }], token)
+    expect([shown, told?.reason]).toEqual([[], 'reflection'])
+  })
+  test('a token where a description is cut hides it too', async () => {
+    const token = canary()
+    const description = 'x'.repeat(2049 - token.length) + token
+    const { shown, event: told } = await specs([{ name: 'echo', description, inputSchema }], token)
     expect([shown, told?.reason]).toEqual([[], 'reflection'])
   })
   test('a tool with a remote reference is left out, the other one stays', async () => {

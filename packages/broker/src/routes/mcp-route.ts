@@ -50,7 +50,7 @@ async function callMcp({ server, links, bareCalls = false }: McpRouteOptions, ca
       record.upstreamStatus = status
     },
   })
-  return mcpAnswer(outcome)
+  return mcpAnswer(outcome, turn.matcher)
 }
 
 /**

@@ -104,7 +104,7 @@ function welcome({ name }: McpServer, { protocolVersion }: JsonObject): JsonObje
 
 async function listed(server: McpServer, links: McpLinks, call: AdmittedCall): Promise<JsonObject> {
   const tools = await links.of(call.turn, server).list(await useOf(server, call))
-  const { specs, missing } = shownTools(server.tools, tools)
+  const { specs, missing } = shownTools(server.tools, tools, call.turn.matcher)
   call.record.droppedFields = missing
   return {
     tools: specs.map(({ name, description, parameters }) => ({ name, description, inputSchema: parameters })),
@@ -120,7 +120,8 @@ async function called(
   const isListed = typeof name === 'string' && server.tools.includes(name)
   if (!isListed || !isObject(input)) throw new CallRefusal('mcp_refused')
   call.record.name = `${server.name}/${name}`
-  return mcpAnswer(await links.of(call.turn, server).call(name, input, await useOf(server, call)))
+  const outcome = await links.of(call.turn, server).call(name, input, await useOf(server, call))
+  return mcpAnswer(outcome, call.turn.matcher)
 }
 
 /** The token is asked for last: a call that is refused spends none. */

@@ -1,3 +1,5 @@
+import type { TextMatcher } from '../reflection/scan-json.ts'
+import { headOfText } from './head-of-text.ts'
 import type { McpOutcome } from './mcp-port.ts'
 
 type JsonObject = Readonly<Record<string, unknown>>
@@ -12,14 +14,17 @@ const PARTS: ReadonlyMap<unknown, readonly string[]> = new Map([
 const RESOURCE = ['uri', 'mimeType', 'text', 'blob']
 const MOST_ERROR_CHARS = 1_000
 
-/** The JSON-RPC message of an outcome, rebuilt: one id, known fields, nothing else of the server's. */
-export function mcpAnswer(outcome: McpOutcome): JsonObject {
+/**
+ * The JSON-RPC message of an outcome, rebuilt: one id, known fields, nothing else of the server's.
+ * @throws CallRefusal `reflection` for a long error that carries a secret; all else is searched as it is sent.
+ */
+export function mcpAnswer(outcome: McpOutcome, matcher: TextMatcher): JsonObject {
   if ('error' in outcome) {
     const { code, message } = outcome.error
     return {
       jsonrpc: '2.0',
       id: 1,
-      error: { code, message: String(message).slice(0, MOST_ERROR_CHARS) },
+      error: { code, message: headOfText(String(message), MOST_ERROR_CHARS, matcher) },
     }
   }
   const { content, structuredContent, isError } = outcome.result

@@ -71,7 +71,7 @@ async function ask(
       record.upstreamStatus = status
     }
     const listed = await links.of(turn, server).list({ ...(secret && { secret }), signal, onStatus })
-    const shown = shownTools(server.tools, listed)
+    const shown = shownTools(server.tools, listed, turn.matcher)
     if (await largeCarriesSecret(shown.specs, turn.matcher, signal)) throw new CallRefusal('reflection')
     return { server, record, shown, reason: 'ok' }
   } catch (error) {

@@ -1,5 +1,7 @@
 import type { ToolSpec } from '@sandbox/protocol'
+import type { TextMatcher } from '../reflection/scan-json.ts'
 import { localSchema, schemaProblem } from '../tool-schema.ts'
+import { headOfText } from './head-of-text.ts'
 import type { McpToolListing } from './mcp-port.ts'
 
 /** Longest description that a worker is shown; what is longer is cut. */
@@ -12,11 +14,18 @@ export interface ShownTools {
   readonly missing: readonly string[]
 }
 
-/** W-35: the operator's tools as their server describes them, in the operator's order, and no other. */
-export function shownTools(allowed: readonly string[], listed: readonly McpToolListing[]): ShownTools {
+/**
+ * W-35: the operator's tools as their server describes them, in the operator's order, and no other.
+ * @throws CallRefusal `reflection` for a long description that carries a secret; all else is for the caller to search.
+ */
+export function shownTools(
+  allowed: readonly string[],
+  listed: readonly McpToolListing[],
+  matcher: TextMatcher,
+): ShownTools {
   const found = allowed.map((name) => {
     const tool = listed.find((one) => one.name === name)
-    return { name, spec: tool === undefined ? undefined : specOf(tool) }
+    return { name, spec: tool === undefined ? undefined : specOf(tool, matcher) }
   })
   return {
     specs: found.flatMap(({ spec }) => spec ?? []),
@@ -24,9 +33,12 @@ export function shownTools(allowed: readonly string[], listed: readonly McpToolL
   }
 }
 
-function specOf({ name, description = '', inputSchema }: McpToolListing): ToolSpec | undefined {
+function specOf(
+  { name, description = '', inputSchema }: McpToolListing,
+  matcher: TextMatcher,
+): ToolSpec | undefined {
   if (typeof inputSchema !== 'object' || inputSchema === null || Array.isArray(inputSchema)) return undefined
   if (schemaProblem(inputSchema) !== undefined) return undefined
   const parameters = localSchema(inputSchema).schema as Record<string, unknown>
-  return { name, description: description.slice(0, DESCRIPTION_CHARS), parameters }
+  return { name, description: headOfText(description, DESCRIPTION_CHARS, matcher), parameters }
 }
