@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { account, ownDir } from '../../test/account.ts'
-import { isWithin, privateRoot, workerAccount } from './private-directory.ts'
+import { give, isWithin, privateRoot, workerAccount } from './private-directory.ts'
 
 const root = { uid: 0, gid: 0 }
 const service = { uid: 1000, gid: 1001 }
@@ -59,6 +59,20 @@ test('RL-04 a root that others can read, that is no directory or another account
   chmodSync(open, 0o700)
   expect(() => privateRoot('runRoot', open, other)).toThrow(/belongs to uid \d+, not to \d+. Run: chown/)
 })
+
+test.runIf(process.geteuid?.() === 0)(
+  'decision 25 a root host gives away no more than the directory itself: a link in its place is not followed',
+  () => {
+    using dir = ownDir()
+    const [others, link, own] = [join(dir.path, 'others'), join(dir.path, 'link'), join(dir.path, 'own')]
+    for (const path of [others, own]) mkdirSync(path, { mode: 0o755 })
+    symlinkSync(others, link)
+    expect(() => give(link, account)).toThrow(/ENOTDIR|ELOOP/)
+    give(own, account)
+    expect([statSync(others), statSync(own)]).toMatchObject([{ uid: 0, gid: 0 }, account])
+    expect([statSync(others).mode & 0o777, statSync(own).mode & 0o777]).toEqual([0o755, 0o700])
+  },
+)
 
 test('RL-04 links are resolved before anything is decided', () => {
   using dir = ownDir()

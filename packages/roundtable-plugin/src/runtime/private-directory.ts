@@ -1,4 +1,16 @@
-import { chmodSync, chownSync, lstatSync, mkdirSync, readdirSync, realpathSync, type Stats } from 'node:fs'
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  fchmodSync,
+  fchownSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  realpathSync,
+  type Stats,
+} from 'node:fs'
 import { basename, dirname, isAbsolute, join, resolve, sep } from 'node:path'
 import { SandboxPluginError } from '../errors.ts'
 
@@ -107,10 +119,24 @@ function failureText(code: string | undefined, path: string, owner: Account): st
   }
 }
 
-/** Sets mode 0700 and, for a root host, the owner. */
+const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW
+
+/**
+ * Sets the mode of a directory to 0700 and, for a root host, its owner. What a root host does is done to the directory
+ * that it opened: a plain process may put a link in its place meanwhile.
+ */
 export function give(path: string, owner: Account): void {
-  chmodSync(path, 0o700)
-  if (process.geteuid?.() === 0) chownSync(path, owner.uid, owner.gid)
+  if (process.geteuid?.() !== 0) {
+    chmodSync(path, 0o700)
+    return
+  }
+  const directory = openSync(path, DIRECTORY)
+  try {
+    fchmodSync(directory, 0o700)
+    fchownSync(directory, owner.uid, owner.gid)
+  } finally {
+    closeSync(directory)
+  }
 }
 
 /** What is wrong with a directory that must be private, with how to mend it; `undefined` when nothing is. */
