@@ -168,6 +168,24 @@ describe('what fuzzing found', () => {
     const calls = [...TOKEN].flatMap((char) => [args(char, index as number), args('x', 7)])
     expect(scan(openAiChat, calls).hit).toBe(true)
   })
+  test('responses: an item goes by its place, as clients follow it: some services give its id anew in every event', () => {
+    const delta = (piece: string, at: number) => ({
+      type: 'response.output_text.delta',
+      item_id: `m${at}`,
+      output_index: 0,
+      content_index: 0,
+      delta: piece,
+    })
+    expect(scan(openAiResponses, [...TOKEN].map(delta)).hit).toBe(true)
+    const long = Array.from({ length: 5000 }, (_, at) => delta('x', at))
+    expect(scan(openAiResponses, long).counts).toHaveLength(5000)
+    const placeless = [...TOKEN].map((piece) => ({
+      type: 'response.output_text.delta',
+      item_id: 'm',
+      delta: piece,
+    }))
+    expect(scan(openAiResponses, placeless).hit).toBe(true)
+  })
   test('a choice without an index is followed by its position', () => {
     const choices = spelled(TOKEN, (content) => ({ choices: [{ delta: { content } }] }))
     expect(scan(openAiChat, choices).hit).toBe(true)

@@ -87,8 +87,9 @@ function deltasOf(type: string, value: JsonObject) {
   )
 }
 
+/** By its place, as clients put pieces together; its id is no help where services give it anew in every event. */
 function blockOf(kind: string, value: JsonObject): string {
-  const at = [value.item_id, value.output_index, value.content_index, value.summary_index]
+  const at = [value.output_index ?? value.item_id, value.content_index, value.summary_index]
   return [kind, ...at].map((part) => String(part ?? '').slice(0, 128)).join('|')
 }
 
