@@ -7,6 +7,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -66,6 +67,30 @@ test.each([
     }
     expect([readdirSync(elsewhere), statSync(elsewhere).mode & 0o777]).toEqual([['file', 'inner'], 0o755])
     expect(readFileSync(join(elsewhere, 'file'), 'utf8')).toBe('stays')
+  },
+)
+
+test.skipIf(process.platform !== 'linux')(
+  '[erase:nothing-left] a link that takes the place of a directory while it is removed leads nowhere',
+  async () => {
+    using dir = tempDir()
+    const [tree, moved, elsewhere] = ['tree', 'moved', 'elsewhere'].map((name) => join(dir.path, name)) as [
+      string,
+      string,
+      string,
+    ]
+    mkdirSync(tree)
+    mkdirSync(elsewhere)
+    for (let n = 0; n < 1_000; n += 1)
+      for (const place of [tree, elsewhere]) writeFileSync(join(place, `${n}`), '')
+    const removing = removeWorkspace(tree)
+    renameSync(tree, moved)
+    symlinkSync(elsewhere, tree)
+    await expect(removing).rejects.toMatchObject({ code: 'ENOTDIR' })
+    expect([readdirSync(elsewhere).length, readdirSync(moved).length]).toEqual([1_000, 0])
+    // Tried again, it finds the link.
+    await removeWorkspace(tree)
+    expect(readdirSync(elsewhere)).toHaveLength(1_000)
   },
 )
 
