@@ -221,6 +221,23 @@ test('PL-14 stopping the host stops the turn, and leaves no worker, directory or
   )
 })
 
+test('PL-14 a stop that drains waits for a turn that is no message: the channel is reported as busy', async () => {
+  const asked = Promise.withResolvers<void>()
+  const answer = Promise.withResolvers<object>()
+  await using own = await bot({
+    script: () => {
+      asked.resolve()
+      return answer.promise
+    },
+  })
+  const turn = own.host.services.get(SANDBOX).runtime.runTurn('fake:1', { id: 'u-ann', name: 'Ann' }, 'hello')
+  await asked.promise
+  const stopped = own.host.stop({ drainMs: 60_000 })
+  answer.resolve(chatText('hi'))
+  expect(await turn).toMatchObject({ ok: true, text: 'hi' })
+  await stopped
+})
+
 test('PL-12 a worker waits for each channel that is on when the host starts, and for one that is turned on, until it is turned off', async () => {
   await using own = await bot({
     plugin: { initialChannels: ['fake:1', 'fake:2'] },

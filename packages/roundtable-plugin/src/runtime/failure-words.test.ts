@@ -36,6 +36,7 @@ test('PL-10 every category has words of its own', () => {
     'workspace',
     'broker',
     'worker',
+    'host',
   ] as const
   expect(new Set(categories.map((each) => failureWords({ category: each }, 'Olga'))).size).toBe(
     categories.length,
