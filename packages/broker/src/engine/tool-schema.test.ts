@@ -142,6 +142,13 @@ describe('W-43 depth', () => {
   })
 })
 
+it('issue 4: more objects and lists than are looked at in a few milliseconds are a problem', () => {
+  const parts = (count: number) => ({ anyOf: Array.from({ length: count - 2 }, () => ({})) })
+  expect(schemaProblem(parts(16_384))).toBeUndefined()
+  expect(schemaProblem(parts(16_385))).toMatch('16384')
+  expect(schemaProblem({ enum: Array.from({ length: 20_000 }, () => []) })).toMatch('16384')
+})
+
 describe('W-38 a dialect URL is no reason to refuse', () => {
   const schema = {
     $schema: 'http://json-schema.org/draft-07/schema#',

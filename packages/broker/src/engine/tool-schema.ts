@@ -25,6 +25,20 @@ const POSITIONS: ReadonlyMap<string, Position> = new Map<string, Position>([
   ['dependencies', 'dependencies'],
 ])
 
+/** Most objects and lists in the schemas of one request: looking at them is done in one piece. Real ones have hundreds. */
+const MOST_PARTS = 16_384
+
+/** What several schemas may hold together. */
+export interface SchemaRoom {
+  /** Objects and lists. */
+  parts: number
+}
+
+/** Room for the schemas of one request. */
+export function schemaRoom(): SchemaRoom {
+  return { parts: MOST_PARTS }
+}
+
 const REFERENCES = ['$ref', '$dynamicRef', '$recursiveRef'] as const
 const DROPPABLE = ['$schema', '$id'] as const
 
@@ -35,11 +49,11 @@ const DROPPABLE = ['$schema', '$id'] as const
  * local pointer names is read as a schema wherever it stands. A remote `$schema` or `$id` is no problem here:
  * forward what {@link localSchema} returns, never the original.
  *
- * The text names keywords only, never a value. Nesting deeper than 64 is a problem; nothing recurses.
+ * The text names keywords only, never a value. Nesting deeper than 64 is a problem, and so is more than there is room
+ * for; what the schema holds is taken from `room` (omitted = of its own). Nothing recurses.
  */
-export function schemaProblem(schema: unknown): string | undefined {
-  if (isDeep(schema)) return `the schema is nested deeper than ${limits.JSON_DEPTH} levels`
-  return walk(schema, keywordProblem)
+export function schemaProblem(schema: unknown, room: SchemaRoom = schemaRoom()): string | undefined {
+  return sizeProblem(schema, room) ?? walk(schema, keywordProblem)
 }
 
 /**
@@ -79,10 +93,7 @@ function keywordProblem(node: JsonObject): string | undefined {
   return Object.keys(vocabulary).every((key) => key.startsWith('#')) ? undefined : '$vocabulary is not local'
 }
 
-/**
- * Visits every schema once, without recursion; ends at the first problem. Thousands of empty ones, which say nothing,
- * cost next to nothing: a guest may send as many as fit into its body.
- */
+/** Visits every schema once, without recursion; ends at the first problem. Empty ones say nothing. */
 function walk(root: unknown, visit: (node: JsonObject) => string | undefined): string | undefined {
   const seen = new Set<object>()
   const open: unknown[] = [root]
@@ -139,20 +150,22 @@ function pointedAt(root: unknown, reference: unknown): unknown {
   return value
 }
 
-function isDeep(value: unknown): boolean {
+function sizeProblem(value: unknown, room: SchemaRoom): string | undefined {
   const open: unknown[] = [value]
   const depths: number[] = [1]
   for (let depth = depths.pop(); depth !== undefined; depth = depths.pop()) {
     const node = open.pop()
     if (typeof node !== 'object' || node === null) continue
-    if (depth > limits.JSON_DEPTH) return true
+    if (depth > limits.JSON_DEPTH) return `the schema is nested deeper than ${limits.JSON_DEPTH} levels`
+    room.parts -= 1
+    if (room.parts < 0) return `the schemas have more than ${MOST_PARTS} objects and lists`
     for (const child of Object.values(node)) {
       if (typeof child !== 'object') continue
       open.push(child)
       depths.push(depth + 1)
     }
   }
-  return false
+  return undefined
 }
 
 /** A copy in which the named keys of the named objects are left out. Deeper than the cap, parts are shared. */

@@ -229,6 +229,12 @@ describe('MI-07 tools', () => {
     expect(result.dropped).toEqual(['tools[].function.parameters.$schema'])
   })
 
+  it('issue 4: the schemas of all tools together are bounded: they are looked at in one piece', () => {
+    const parameters = { enum: Array.from({ length: 9000 }, () => []) }
+    const named = (name: string) => ({ ...tool, function: { ...tool.function, name, parameters } })
+    expect(problem({ messages: [hello], tools: [named('a')] })).toBe('accepted')
+    expect(problem({ messages: [hello], tools: [named('a'), named('b')] })).toMatch('16384')
+  })
   it('names are unique, 128 tools at most, none at all is the same as no list', () => {
     expect(problem({ messages: [hello], tools: [tool, tool] })).toMatch('tools[1].function.name')
     const many = (count: number) => ({

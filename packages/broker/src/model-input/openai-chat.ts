@@ -1,5 +1,5 @@
 import { limits } from '@sandbox/protocol'
-import { localSchema, schemaProblem } from '../engine/tool-schema.ts'
+import { localSchema, schemaProblem, schemaRoom } from '../engine/tool-schema.ts'
 
 /** What the host decides, whatever the guest asked for. */
 export interface ChatPolicy {
@@ -114,6 +114,7 @@ function readToolCalls(value: unknown, role: unknown, where: string, dropped: Se
 function readTools(value: unknown, dropped: Set<string>): JsonObject[] {
   if (value === undefined) return []
   const names = new Set<unknown>()
+  const room = schemaRoom()
   return list(value, 'tools', limits.MODEL_TOOLS).map((item, index) => {
     const at = `tools[${index}]`
     const tool = object(item, at)
@@ -124,7 +125,7 @@ function readTools(value: unknown, dropped: Set<string>): JsonObject[] {
     names.add(name)
     if (typeof description !== 'string') throw new Refusal(`${at}.function.description is not a string`)
     const given = object(own(target, 'parameters'), `${at}.function.parameters`)
-    const problem = schemaProblem(given)
+    const problem = schemaProblem(given, room)
     if (problem !== undefined) throw new Refusal(`${at}.function.parameters: ${problem}`)
     const parameters = localSchema(given)
     for (const keyword of parameters.dropped) drop(dropped, 'tools[].function.parameters.', keyword)
