@@ -275,3 +275,18 @@ describe('T48 a session that its server forgot', () => {
     },
   )
 })
+
+test('W-27 an observer that rejects when servers are listed ends neither the turn nor the process', async () => {
+  const unhandled: unknown[] = []
+  const note = (reason: unknown) => unhandled.push(reason)
+  process.on('unhandledRejection', note)
+  await using server = await newServer('json')
+  const notes = mcpServer({ name: 'notes', url: server.url, tools: ['echo'], allowHttp: true })
+  const onCall = () => Promise.reject(new TypeError('observer')) as never
+  await using rig = await openRig({ mcp: [notes], onCall })
+  rig.broker.bind(turnInput())
+  expect(await rig.broker.mcpSpecs()).toHaveLength(1)
+  await new Promise((done) => setImmediate(done))
+  process.off('unhandledRejection', note)
+  expect(unhandled).toEqual([])
+})
