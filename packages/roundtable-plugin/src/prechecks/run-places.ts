@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { mkdir, readdir, rm } from 'node:fs/promises'
+import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { lockForThisHost } from '../runtime/host-lock.ts'
 import { readInstallId } from '../runtime/install-id.ts'
 import { type Account, give, privateRoot, workerAccount } from '../runtime/private-directory.ts'
+import { removeRunDir } from '../runtime/run-directory.ts'
 import { checkSocketPath } from '../runtime/workspace-layout.ts'
 
 /** The directories of one run. */
@@ -58,7 +59,7 @@ export class RunPlaces {
     const dispose = async () => {
       // Whether it can be removed or not, no run uses it any more: what is left is for the next sweep.
       this.#live.delete(name)
-      await rm(place, { recursive: true, force: true })
+      await removeRunDir(place)
     }
     try {
       for (const path of [place, runDir, workspaceDir]) {
@@ -77,7 +78,7 @@ export class RunPlaces {
   async sweep(): Promise<readonly string[]> {
     const names = await readdir(this.runRoot)
     const left = names.filter((name) => RUN_NAME.test(name) && !this.#live.has(name))
-    for (const name of left) await rm(join(this.runRoot, name), { recursive: true, force: true })
+    for (const name of left) await removeRunDir(join(this.runRoot, name))
     return left
   }
 

@@ -288,3 +288,17 @@ test('a sweep removes run directories of dead hosts, and none that is in use', a
   expect(await it.layout.sweep()).toEqual(['a_1/0123abcd'])
   expect([existsSync(left), existsSync(used.runDir)]).toEqual([false, true])
 })
+
+test('PR-19 whatever a plain process left in its run directory goes, also where no path reaches it', async () => {
+  using it = opened()
+  const step =
+    'n=$(printf %0240d 0); i=0; while [ $i -lt 40 ]; do mkdir $n && cd -P $n || exit 1; i=$((i+1)); done'
+  const [one, other] = await Promise.all([it.layout.prepare('a:1'), it.layout.prepare('a:1')])
+  for (const { runDir } of [one, other]) execFileSync('sh', ['-c', step], { cwd: runDir })
+  await one.dispose()
+  it.layout.close()
+  const next = openPiLayout({ partyDir: it.partyDir, user: userOptions })
+  expect(await next.sweep()).toHaveLength(1)
+  expect([existsSync(one.runDir), existsSync(other.runDir)]).toEqual([false, false])
+  next.close()
+})

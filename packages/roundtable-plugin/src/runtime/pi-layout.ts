@@ -1,6 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { lstatSync, mkdirSync, readdirSync } from 'node:fs'
-import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { limits, SOCKET_NAME } from '@sandbox/protocol'
 import { SandboxPluginError } from '../errors.ts'
@@ -13,6 +12,7 @@ import { archiveSessions } from './pi-archive.ts'
 import { type NewAttachment, putAttachment } from './pi-attachment.ts'
 import { channelSegment, openChannelRoot } from './pi-record.ts'
 import { type Account, give, privateRoot, workerAccount } from './private-directory.ts'
+import { removeRunDir } from './run-directory.ts'
 import type { PreparedWorker } from './workspace-layout.ts'
 
 /** What {@link openPiLayout} takes. */
@@ -136,7 +136,7 @@ class Layout implements PiLayout {
     }
     const dispose = async () => {
       this.#live.delete(mark)
-      await rm(runDir, { recursive: true, force: true })
+      await removeRunDir(runDir)
     }
     const channelHash = createHash('sha256').update(channel).digest('hex')
     return { channelHash, runDir, socketPath, workspaceDir: this.workspaceOf(channel), dispose }
@@ -172,7 +172,7 @@ class Layout implements PiLayout {
       for (const name of namesIn(join(this.partyDir, segment, 'run'))) {
         const mark = `${segment}/${name}`
         if (!RUN_NAME.test(name) || this.#live.has(mark)) continue
-        await rm(join(this.partyDir, segment, 'run', name), { recursive: true, force: true })
+        await removeRunDir(join(this.partyDir, segment, 'run', name))
         removed.push(mark)
       }
     }

@@ -1,8 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { lstatSync, mkdirSync, readdirSync, type Stats } from 'node:fs'
-import { lstat, mkdir, readdir, rm } from 'node:fs/promises'
+import { lstat, mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { forgetSpeaker, removeWorkspace } from '@sandbox/docker-worker'
+import { forgetSpeaker } from '@sandbox/docker-worker'
 import { limits, SOCKET_NAME } from '@sandbox/protocol'
 import { SandboxPluginError } from '../errors.ts'
 import type { ChannelKey } from '../host-contract.ts'
@@ -10,6 +10,7 @@ import { ErasedDirectories } from './erased-directories.ts'
 import { lockForThisHost } from './host-lock.ts'
 import { readInstallId } from './install-id.ts'
 import { type Account, give, isWithin, privateRoot, workerAccount } from './private-directory.ts'
+import { removeRunDir } from './run-directory.ts'
 
 /** What {@link openWorkspaceLayout} takes. */
 export interface WorkspaceLayoutOptions {
@@ -119,13 +120,6 @@ export function checkSocketPath(runRoot: string, name: string): string {
 /** SHA-256 of a channel's key, hexadecimal. */
 function hashOf(channel: ChannelKey): string {
   return createHash('sha256').update(channel).digest('hex')
-}
-
-/** A plain process may have filled it as it could its workspace, or put something else in the place of it. */
-async function removeRunDir(path: string): Promise<void> {
-  const there = await lstat(path).catch(() => undefined)
-  if (there?.isDirectory()) await removeWorkspace(path)
-  else await rm(path, { force: true })
 }
 
 class Layout implements WorkspaceLayout {
