@@ -27,6 +27,7 @@ function parts() {
   return {
     on,
     busy,
+    revoked,
     queue,
     channels,
     runtime,
@@ -145,6 +146,16 @@ test('a guard of 0.9 is asked by allows', async () => {
   const { interaction: command, calls } = interaction({ user: { id: 'second' } })
   await contribution.module.handle(command)
   expect(calls).toHaveLength(2)
+})
+
+test('PL-12 revoke is done at once, also when the chat does not take its acknowledgement', async () => {
+  const { contribution, revoked, lines } = discord()
+  const { interaction: command } = interaction({
+    options: { getSubcommandGroup: () => 'sandbox', getSubcommand: () => 'revoke' },
+    deferReply: () => Promise.reject(new TypeError('Unknown interaction')),
+  })
+  expect(await contribution.module.handle(command)).toBe(true)
+  expect([[...revoked], lines.length]).toEqual([['discord:42'], 1])
 })
 
 test('PL-12 outside a server channel the command says so', async () => {

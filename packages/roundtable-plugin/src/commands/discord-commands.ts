@@ -94,25 +94,38 @@ async function isOwner(guard: CommandGuard, interaction: CommandInteraction): Pr
 }
 
 async function run(
-  { commands, ...parts }: DiscordCommandParts,
+  parts: DiscordCommandParts,
   interaction: CommandInteraction,
   subcommand: keyof SandboxCommands,
 ): Promise<void> {
+  const channel = channelOf(interaction)
+  const answer = () => answerTo(parts, interaction, subcommand, channel)
+  // Who pulls the brake must not wait for the chat to say that it was heard, nor depend on that.
+  const braked = subcommand === 'revoke' ? answer() : undefined
   await interaction.deferReply({ flags: EPHEMERAL })
+  await interaction.editReply(await (braked ?? answer()))
+}
+
+function channelOf(interaction: CommandInteraction): ChannelKey | undefined {
   const { channelId } = interaction
-  if (!interaction.inGuild() || channelId === null) {
-    await interaction.editReply(NO_CHANNEL)
-    return
-  }
-  const channel: ChannelKey = `discord:${channelId}`
-  let answer: string
+  return interaction.inGuild() && channelId !== null ? `discord:${channelId}` : undefined
+}
+
+/** Carries a command out; never rejects. */
+async function answerTo(
+  { commands, ...parts }: DiscordCommandParts,
+  { user }: CommandInteraction,
+  subcommand: keyof SandboxCommands,
+  channel: ChannelKey | undefined,
+): Promise<string> {
+  if (channel === undefined) return NO_CHANNEL
   try {
-    answer = await commands[subcommand](channel, { id: interaction.user.id })
+    return await commands[subcommand](channel, { id: user.id })
   } catch (error) {
-    answer = isClosed(error) ? STOPPING : FAILED
-    if (answer === FAILED) report(parts, error)
+    if (isClosed(error)) return STOPPING
+    report(parts, error)
+    return FAILED
   }
-  await interaction.editReply(answer)
 }
 
 /** The host stops, or has: nobody has to look at that. */
