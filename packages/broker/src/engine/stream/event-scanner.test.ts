@@ -67,6 +67,13 @@ const KINDS: [name: string, family: WireFamily, make: (piece: string) => object,
     false,
   ],
   ['chat arguments', openAiChat, args, true],
+  // The official Python client strings together whatever is text, but for `type`.
+  [
+    'chat call ids',
+    openAiChat,
+    (id) => ({ choices: [{ index: 0, delta: { tool_calls: [{ index: 0, id }] } }] }),
+    false,
+  ],
   [
     'responses text',
     openAiResponses,
@@ -310,7 +317,7 @@ describe('W-16 and decision 18 what waits', () => {
 function readable(out: string): string {
   return [
     ...out.matchAll(
-      /"(?:content|reasoning_content|arguments|delta|text|thinking|partial_json)":"((?:[^"\\]|\\.)*)"/g,
+      /"(?:content|reasoning_content|arguments|id|delta|text|thinking|partial_json)":"((?:[^"\\]|\\.)*)"/g,
     ),
   ]
     .map(([, piece]) => JSON.parse(`"${piece}"`) as string)

@@ -15,8 +15,8 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Names and kinds, which never continue. */
-const WHOLE: ReadonlySet<string> = new Set(['id', 'role', 'type', 'index', 'call_id', 'item_id'])
+/** What no client strings together: kinds and places. */
+const WHOLE: ReadonlySet<string> = new Set(['type', 'index'])
 /** JSON text, in pieces. */
 const JSON_TEXT: ReadonlySet<string> = new Set(['arguments', 'partial_json', 'input'])
 const DEPTH = 8
