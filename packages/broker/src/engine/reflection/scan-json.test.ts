@@ -71,6 +71,22 @@ describe('W-43 depth', () => {
   })
 })
 
+it('issue 4: the texts of a large value are gathered piece by piece, and the call can end meanwhile', async () => {
+  const values: object[] = Array.from({ length: 500_000 }, () => ({ a: 'x' }))
+  let isRead = false
+  values.push({
+    get last() {
+      isRead = true
+      return SECRET
+    },
+  })
+  const signal = new AbortController().signal
+  const searched = largeCarriesSecret(values, matcher, signal)
+  expect(isRead).toBe(false)
+  expect(await searched).toBe(true)
+  await expect(largeCarriesSecret(values, matcher, AbortSignal.abort('over'))).rejects.toBe('over')
+})
+
 describe('W-17 JSON text as a whole', () => {
   const written = `{"a":{"${SECRET.replaceAll('-', '\\u002d').replaceAll('"', '\\"')}":1,"a":2},"a":3}`
   it.each<[string, string, boolean]>([

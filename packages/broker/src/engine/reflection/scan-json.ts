@@ -25,9 +25,7 @@ export const MOST_LEVELS = 16
  * nothing recurses.
  */
 export function carriesSecret(value: unknown, matcher: TextMatcher): boolean {
-  if (matcher.empty === true) return false
-  const texts = textsOf(value)
-  return texts === undefined || bytesCarry(texts, matcher)
+  return atOnce(searchingValue(value, matcher))
 }
 
 /**
@@ -39,31 +37,52 @@ export async function largeCarriesSecret(
   matcher: TextMatcher,
   signal: AbortSignal,
 ): Promise<boolean> {
-  if (matcher.empty === true) return false
-  const texts = textsOf(value)
-  if (texts === undefined) return true
-  return largeBytesCarry(texts, matcher, signal)
+  return await inPieces(searchingValue(value, matcher), signal)
 }
 
+function* searchingValue(value: unknown, matcher: TextMatcher): Pieces<boolean> {
+  if (matcher.empty === true) return false
+  const texts = yield* textsOf(value)
+  return texts === undefined || (yield* searching(texts, matcher))
+}
+
+/** Texts that are gathered in one piece. */
+const BATCH = 4096
+
 /** All keys, strings and numbers of a decoded JSON value, in lines; `undefined` when it is nested too deep. */
-function textsOf(value: unknown): Uint8Array | undefined {
-  const texts: string[] = []
-  let level: unknown[] = [value]
+function* textsOf(value: unknown): Pieces<Uint8Array | undefined> {
+  const lines: Uint8Array[] = []
+  let texts: string[] = []
+  let left = BATCH
+  let level: (readonly unknown[])[] = [[value]]
   for (let depth = 1; level.length > 0; depth += 1) {
-    const below: unknown[] = []
-    for (const node of level) {
-      if (typeof node === 'string') texts.push(node)
-      else if (typeof node === 'number') texts.push(String(node))
-      else if (typeof node === 'object' && node !== null) {
-        if (depth > limits.JSON_DEPTH) return undefined
-        if (!Array.isArray(node)) for (const key of Object.keys(node)) texts.push(key)
-        for (const item of Object.values(node)) below.push(item)
+    const below: (readonly unknown[])[] = []
+    for (const nodes of level) {
+      for (const node of nodes) {
+        if (typeof node === 'string') texts.push(node)
+        else if (typeof node === 'number') texts.push(String(node))
+        else if (typeof node === 'object' && node !== null) {
+          if (depth > limits.JSON_DEPTH) return undefined
+          if (!Array.isArray(node)) for (const key of Object.keys(node)) texts.push(key)
+          below.push(Array.isArray(node) ? node : Object.values(node))
+        }
+        left -= 1
+        if (left > 0) continue
+        lines.push(linesOf(texts))
+        texts = []
+        left = BATCH
+        yield
       }
     }
     level = below
   }
-  // No form of a secret has a line break: nothing is found that begins in one text and ends in the next.
-  return Buffer.from(texts.join('\n'))
+  lines.push(linesOf(texts))
+  return lines.length === 1 ? (lines[0] as Uint8Array) : Buffer.concat(lines)
+}
+
+/** No form of a secret has a line break: nothing is found that begins in one text and ends in the next. */
+function linesOf(texts: readonly string[]): Uint8Array {
+  return Buffer.from(`${texts.join('\n')}\n`)
 }
 
 /**
