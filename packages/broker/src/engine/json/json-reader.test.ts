@@ -294,3 +294,11 @@ describe('JsonReader', () => {
     for (let allowance = 1; allowance < 20; allowance++) expect(read(bytes, allowance)).toEqual(read(bytes))
   })
 })
+
+describe('what fuzzing found', () => {
+  it('T45 a name of one character that is written as an escape is read as written, where the parser of Node 24.21 reads a backslash', () => {
+    const text = String.raw`{"input":[{"r\u006fle":"us\u0065r","conve\u0072s\u0061tion":{"http\u0073\u003a//x.ex\u0061mple\u002fY":null,"\u002d ":{"":{"":-1.5e-3,"\\":"https://x.e\u0078ampl\u0065/","\u0023\r\u002f":9007199254740992},"\u0062":[9007199254740992]}}}]}`
+    const value = build(utf8(text)) as { input: { conversation: Record<string, object> }[] }
+    expect(Object.keys(value.input[0]?.conversation['- '] ?? {})).toEqual(['', 'b'])
+  })
+})
