@@ -1,4 +1,4 @@
-import { lstat, rm } from 'node:fs/promises'
+import { lstat, unlink } from 'node:fs/promises'
 import { removeWorkspace } from '@sandbox/docker-worker'
 
 /**
@@ -6,7 +6,10 @@ import { removeWorkspace } from '@sandbox/docker-worker'
  * filled it as it could its workspace, or put something else in the place of it: nothing is followed.
  */
 export async function removeRunDir(path: string): Promise<void> {
-  const there = await lstat(path).catch(() => undefined)
-  if (there?.isDirectory()) await removeWorkspace(path)
-  else await rm(path, { force: true })
+  try {
+    const there = await lstat(path)
+    await (there.isDirectory() ? removeWorkspace(path) : unlink(path))
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+  }
 }
