@@ -92,10 +92,15 @@ test('decision 7: a reply without an answer does not wait for an engine that han
 
 test('RL-17 decision 7: an answer does not wait for an engine that hangs either; the next turn does', async () => {
   const { free, hold } = hangingEngine()
+  let stuck: string | undefined
   await using own = await kit({
     wrap: (driver) => ({
       ...plain(driver),
-      start: async (spec, signal) => hold(await driver.start(spec, signal)),
+      start: async (spec, signal) => {
+        stuck ??= spec.channelHash
+        const worker = await driver.start(spec, signal)
+        return spec.channelHash === stuck ? hold(worker) : worker
+      },
     }),
   })
   // Nothing is freed before the answer is there.
