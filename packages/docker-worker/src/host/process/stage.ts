@@ -41,8 +41,8 @@ export async function programsInPlace(runtime: string, bundle: string): Promise<
 }
 
 /**
- * Links or copies both programs into `directory`, readable for everybody: another account cannot read a checkout below a home
- * of mode 0700. What is there already is used again; what is no longer used is deleted. Checks that `user` can reach
+ * Links the runtime and copies the bundle into `directory`, readable for everybody: another account cannot read a
+ * checkout below a home of mode 0700. What is there already is used again; what is no longer used is deleted. Checks that `user` can reach
  * the directory.
  */
 export async function stagePrograms(
@@ -73,8 +73,10 @@ async function stageFile(directory: string, source: string, ending: string, mode
   const there = await lstat(target).catch(() => undefined)
   if (there?.isFile() && there.size === size) return target
   const draft = `${target}.${randomBytes(4).toString('hex')}`
-  // A link is made at once, where the file is as it has to be: a runtime has a hundred megabytes.
-  const fits = found.uid === process.getuid?.() && (found.mode & 0o7777) === mode
+  // A link is made at once, where the file is as it has to be: a runtime has a hundred megabytes. A bundle may be written
+  // anew in its place, while workers are started from it: it is copied.
+  const runs = (mode & 0o111) !== 0
+  const fits = runs && found.uid === process.getuid?.() && (found.mode & 0o7777) === mode
   if (!fits || !(await linked(source, draft))) {
     await copyFile(source, draft, constants.COPYFILE_FICLONE)
     await chmod(draft, mode)
